@@ -1,0 +1,1 @@
+//! Placeholder head; see ARCHITECTURE.md.
