@@ -99,7 +99,7 @@ impl Kind {
         Self { medium, rate: None, channels: None, sample: None, codec: None }
     }
     /// Mono f32 audio at `rate` Hz.
-    pub const fn mono(rate: u32) -> Self {
+    pub fn mono(rate: u32) -> Self {
         Self { rate: Some(rate), channels: Some(1), sample: Some(SampleType::F32), ..Self::of(Medium::Audio) }
     }
     /// Packets of one codec.
