@@ -3,7 +3,12 @@
 
 mod amount;
 mod chunk;
+mod file;
 mod lane;
+mod node;
+mod plan;
+mod registry;
+mod schema;
 mod time;
 
 pub use amount::Amount;
@@ -12,4 +17,8 @@ pub use chunk::{
     SampleType, Signal, Stamp, Tensor, Tokens, TurnEnd,
 };
 pub use lane::{Epoch, Epochs, Lane, MAX_LANES};
+pub use node::{Body, BuildCx, BuildError, Emit, Step, StepError};
+pub use plan::{EdgeClass, Mode, Place, Plan, PlanEdge, PlanNode, Policy, SessionPlan};
+pub use registry::{Configured, Make, OptionError, Registry};
+pub use schema::{Client, Opt, Port, Schema, Weight};
 pub use time::{MediaTime, Mono, TICKS_PER_SECOND};

@@ -1,0 +1,142 @@
+//! A checked graph: what runs where, over which edges, within which bounds.
+//!
+//! A [`Plan`] can only be had from a [`GraphFile`](crate::GraphFile) that passed every check against a
+//! [`Registry`](crate::Registry), so nothing in it needs to be checked again.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::registry::Configured;
+use crate::{Amount, Kind, Lane, Schema};
+
+/// A checked graph.
+#[derive(Clone)]
+pub struct Plan {
+    /// The graph's name.
+    pub name: String,
+    /// Lane names; index 0 is `main`.
+    pub lanes: Vec<String>,
+    /// Nodes, in file order.
+    pub nodes: Vec<PlanNode>,
+    /// Edges, in the order of their consumers.
+    pub edges: Vec<PlanEdge>,
+    /// Limits of one session and of all sessions.
+    pub session: SessionPlan,
+    /// `chunked: false`: every edge carries one chunk per request.
+    pub chunked: bool,
+    /// A hash of all that two parts of one graph must agree on.
+    pub hash: u64,
+}
+
+/// One node of a plan.
+#[derive(Clone)]
+pub struct PlanNode {
+    /// Its name in the graph.
+    pub name: String,
+    /// Its type.
+    pub kind: String,
+    /// The lane of its outputs.
+    pub lane: Lane,
+    /// The lane that it fences.
+    pub fences: Option<Lane>,
+    /// Where it runs.
+    pub place: Place,
+    /// Its schema, refined by its options, with the output kinds resolved.
+    pub schema: Schema,
+    /// Per input port, the edge that feeds it.
+    pub inputs: Vec<Option<usize>>,
+    /// Per output port, the edges that it feeds.
+    pub outputs: Vec<Vec<usize>>,
+    /// Streams that a shared stage handles at once.
+    pub slots: Option<usize>,
+    /// Threads for its model.
+    pub threads: Option<usize>,
+    /// Longest time that one step may take before it is reported.
+    pub step_budget: Option<Duration>,
+    /// Longest time that its start may take.
+    pub init_timeout: Duration,
+    /// False: its death degrades, does not stop, the graph.
+    pub required: bool,
+    /// Longest path from any source, in edges: work nearer to the listener goes first.
+    pub depth: usize,
+    /// Its type with its options, ready to build.
+    pub configured: Arc<dyn Configured>,
+}
+
+/// One edge of a plan.
+#[derive(Clone, Debug)]
+pub struct PlanEdge {
+    /// Producer: node and output port.
+    pub from: (usize, usize),
+    /// Consumer: node and input port.
+    pub to: (usize, usize),
+    /// The lane of the producer's outputs.
+    pub lane: Lane,
+    /// What flows.
+    pub kind: Kind,
+    /// Bounds.
+    pub limit: Amount,
+    /// What a full edge does.
+    pub policy: Policy,
+    /// Longest wait for the next chunk of an open stream; `None` = for ever.
+    pub deadline: Option<Duration>,
+    /// Scheduling class of what crosses.
+    pub class: EdgeClass,
+    /// True if it closes a declared cycle.
+    pub feedback: bool,
+}
+
+/// What a full edge does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Hash)]
+pub enum Policy {
+    /// The sender waits.
+    #[default]
+    Wait,
+    /// The oldest chunk goes, counted.
+    DropOldest,
+    /// Only the newest chunk is kept, the others go, counted.
+    Latest,
+}
+
+/// Scheduling class that a graph file gives an edge.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Hash)]
+pub enum EdgeClass {
+    /// Somebody listens.
+    Realtime,
+    /// As usual.
+    #[default]
+    Normal,
+    /// When nothing else wants to run.
+    Background,
+}
+
+/// Where a node runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Place {
+    /// On an async worker.
+    Task,
+    /// On the bounded compute pool.
+    Pool,
+    /// On a thread of its own.
+    Thread,
+    /// In a stage that sessions share.
+    Shared,
+}
+
+/// Limits of sessions.
+#[derive(Clone, Debug)]
+pub struct SessionPlan {
+    /// `turn` or `duplex`.
+    pub mode: Mode,
+    /// Sessions at once.
+    pub max_sessions: usize,
+}
+
+/// How a client talks to the graph.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// Request, then answer.
+    Turn,
+    /// Both at any time.
+    Duplex,
+}
