@@ -2,7 +2,7 @@
 
 mod step;
 
-pub use step::{Emit, Step};
+pub use step::{Emit, Step, StepError};
 
 use std::path::PathBuf;
 
