@@ -3,12 +3,27 @@
 
 mod amount;
 mod chunk;
+mod clock;
+mod credit;
+mod edge;
+mod engine;
+mod error;
 mod file;
 mod lane;
+mod lanes;
 mod node;
+mod owner;
 mod plan;
+mod playback;
+pub mod pool;
+mod port;
+mod probe;
 mod registry;
 mod schema;
+mod session;
+pub mod shared;
+pub mod sim;
+mod sync;
 mod time;
 
 pub use amount::Amount;
@@ -16,9 +31,20 @@ pub use chunk::{
     Buf, Chunk, DeviceMemory, Dtype, Frame, Item, Kind, KindError, Medium, Packet, Payload, Pcm, PcmError, PixelFormat,
     SampleType, Signal, Stamp, Tensor, Tokens, TurnEnd,
 };
+pub use clock::Clock;
+pub use credit::Window;
+pub use edge::{EdgeCounts, EdgeStats, Terminal};
+pub use engine::{Engine, EngineBuilder, Graph, StartError};
+pub use error::{ErrorKind, RunError};
 pub use lane::{Epoch, Epochs, Lane, MAX_LANES};
-pub use node::{Body, BuildCx, BuildError, Emit, Step, StepError};
+pub use node::{Body, BuildCx, BuildError, Ctx, Emit, Node, NodeError, PortError, Step, StepError};
 pub use plan::{EdgeClass, Mode, Place, Plan, PlanEdge, PlanNode, Policy, SessionPlan};
+pub use playback::Playback;
+pub use port::{Event, In, Out, Permit, Sent};
+pub use probe::NodeStats;
 pub use registry::{Configured, Make, OptionError, Registry};
 pub use schema::{Client, Opt, Port, Schema, Weight};
+pub use session::{
+    ABORT_TIMEOUT, Input, InputError, OpenError, Session, SessionHandle, SessionIn, SessionOut, SessionStats,
+};
 pub use time::{MediaTime, Mono, TICKS_PER_SECOND};

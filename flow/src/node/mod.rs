@@ -1,38 +1,39 @@
 //! Two ways to write a node, one way to run it.
+//!
+//! A [`Step`] maps one chunk to some, synchronously. A [`Node`] owns its loop: it waits for two things, a timer or a
+//! socket; it may also be given as a stream. Either is wrapped in a [`Body`], from which each session gets its own
+//! instance, and run by the same supervisor: a panic or an error ends its own session, under its own name.
 
+mod any;
+mod body;
+mod ctx;
+mod leased;
+mod run;
 mod step;
+mod supervise;
 
+pub(crate) use any::AnyStep;
+pub(crate) use body::{BodyKind, NodeRun};
+pub use body::{Body, BuildCx, BuildError};
+pub use ctx::{Ctx, PortError};
+pub(crate) use ctx::{NodeShared, Ports};
+pub(crate) use leased::run_leased;
+pub(crate) use run::{Link, run_chain, run_step_on_pool};
 pub use step::{Emit, Step, StepError};
+pub(crate) use supervise::{panic_text, supervise};
 
-use std::path::PathBuf;
+use std::future::Future;
 
-/// What a node can know when it is built.
-#[derive(Clone, Debug, Default)]
-pub struct BuildCx {
-    /// `graph/node`, for messages.
-    pub path: String,
-    /// Folder of the graph file: relative paths in options start here.
-    pub folder: PathBuf,
-    /// Refuse to fetch anything.
-    pub offline: bool,
-    /// Seed of everything random.
-    pub seed: u64,
-    /// Threads that a model of this node may use.
-    pub threads: usize,
-    /// Streams to make room for.
-    pub slots: usize,
+/// Any error of a node. A [`RunError`](crate::RunError) that came in over an input passes on unchanged, so that the
+/// node at fault keeps its name; anything else is reported under this node's.
+pub type NodeError = Box<dyn std::error::Error + Send + Sync>;
+
+/// A node that owns its loop.
+pub trait Node: Send + 'static {
+    /// Runs until the inputs end or nobody reads the outputs. Returning ends all outputs: with `Ok`, well; with an
+    /// error, with that error. Must not block its thread: heavy work goes through [`Ctx::offload`].
+    ///
+    /// # Cancel safety
+    /// Dropped at any await when the session ends: hold nothing that must be given back by hand.
+    fn run(self, cx: Ctx) -> impl Future<Output = Result<(), NodeError>> + Send;
 }
-
-/// Why a node cannot be made.
-#[derive(Debug, thiserror::Error)]
-#[error("{message}")]
-pub struct BuildError {
-    /// What is missing or wrong, and what to do.
-    pub message: String,
-    /// The cause.
-    #[source]
-    pub source: Option<Box<dyn std::error::Error + Send + Sync>>,
-}
-
-/// What sessions' instances of a node are made from.
-pub struct Body;

@@ -3,6 +3,7 @@
 //! A [`Plan`] can only be had from a [`GraphFile`](crate::GraphFile) that passed every check against a
 //! [`Registry`](crate::Registry), so nothing in it needs to be checked again.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,6 +15,8 @@ use crate::{Amount, Kind, Lane, Schema};
 pub struct Plan {
     /// The graph's name.
     pub name: String,
+    /// Folder of the graph file: relative paths start here.
+    pub folder: PathBuf,
     /// Lane names; index 0 is `main`.
     pub lanes: Vec<String>,
     /// Nodes, in file order.

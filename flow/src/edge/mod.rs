@@ -1,0 +1,224 @@
+//! An edge: the one kind of connection between nodes.
+//!
+//! Bounded by items, bytes and media time; exactly one producer and one consumer; FIFO; exactly one terminal. A fence of
+//! its lane kills what is stale in it at once, returns the credit and wakes a blocked sender. All waiting lives here;
+//! all deciding in `state`.
+
+#[cfg(all(test, omni_loom))]
+mod model;
+mod rx;
+mod state;
+mod stats;
+#[cfg(all(test, not(omni_loom)))]
+mod tests;
+mod tx;
+
+pub(crate) use rx::{EdgeRx, RawEvent};
+pub use state::Terminal;
+pub use stats::{EdgeCounts, EdgeStats};
+pub(crate) use tx::{EdgeTx, RawPermit, Stop};
+
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use crate::error::{ErrorKind, RunError};
+use crate::lanes::{LaneCell, Lanes};
+use crate::sync::Mutex;
+use crate::{Amount, Chunk, Clock, Kind, Lane, Medium, Mono, Payload, Policy};
+use state::{Pop, State};
+
+/// What an edge is made from.
+#[derive(Clone, Debug)]
+pub(crate) struct EdgeSpec {
+    /// `node.port->node.port`
+    pub name: String,
+    /// `graph/node` of the producer.
+    pub from: String,
+    /// `graph/node` of the consumer.
+    pub to: String,
+    pub lane: Lane,
+    pub kind: Kind,
+    pub limit: Amount,
+    pub policy: Policy,
+    pub deadline: Option<Duration>,
+}
+
+/// The shared middle of an edge.
+pub(crate) struct Edge {
+    pub(crate) spec: EdgeSpec,
+    cell: crate::sync::Arc<LaneCell>,
+    clock: Clock,
+    inner: Mutex<Inner>,
+}
+
+struct Inner {
+    state: State,
+    tx: Option<Waker>,
+    rx: Option<Waker>,
+    /// Since when the producer waits for credit.
+    blocked: Option<Mono>,
+    /// Since when the consumer waits for a chunk.
+    waiting: Option<Mono>,
+}
+
+impl Edge {
+    /// An edge on its lane, with its two ends.
+    pub(crate) fn open(spec: EdgeSpec, lanes: &Lanes, clock: &Clock) -> (EdgeTx, EdgeRx) {
+        let cell = lanes.cell(spec.lane).clone();
+        let state = State::new(spec.lane, spec.limit, spec.policy, cell.epoch());
+        let inner = Inner { state, tx: None, rx: None, blocked: None, waiting: None };
+        let lane = spec.lane;
+        let edge = std::sync::Arc::new(Self { spec, cell, clock: clock.clone(), inner: Mutex::new(inner) });
+        lanes.attach(lane, &edge);
+        (EdgeTx::new(edge.clone()), EdgeRx::new(edge))
+    }
+
+    /// Drops what the lane's epoch made worthless and wakes both ends.
+    pub(crate) fn sweep(&self) {
+        let mut dead = Vec::new();
+        let (tx, rx) = {
+            let mut i = self.inner.lock();
+            i.state.sweep(self.cell.epoch(), &mut dead);
+            i.unblock(&self.clock);
+            (i.tx.take(), i.rx.take())
+        };
+        wake(tx);
+        wake(rx);
+    }
+
+    /// Ends the stream from outside either end (a failed node, a deadline). True if this was the terminal.
+    pub(crate) fn finish(&self, terminal: Terminal) -> bool {
+        let (did, tx, rx) = {
+            let mut i = self.inner.lock();
+            (i.state.finish(terminal), i.tx.take(), i.rx.take())
+        };
+        wake(tx);
+        wake(rx);
+        did
+    }
+
+    /// Ends the stream because its producer went away without doing so.
+    pub(crate) fn producer_gone(&self) {
+        let text = format!("went away without ending the edge {}", self.spec.name);
+        self.finish(Terminal::Error(RunError::new(ErrorKind::ProducerGone, &self.spec.from, text)));
+    }
+
+    /// Ends the stream if its consumer has waited longer than the edge's deadline.
+    pub(crate) fn check_deadline(&self, now: Mono) -> bool {
+        let Some(deadline) = self.spec.deadline else { return false };
+        let late = self.inner.lock().waiting.is_some_and(|t| now.since(t) >= deadline);
+        late && self.finish(Terminal::Error(RunError::new(
+            ErrorKind::InputTimeout,
+            &self.spec.from,
+            format!("gave nothing for {deadline:?}, the deadline of the edge {}", self.spec.name),
+        )))
+    }
+
+    /// How long the producer has been waiting for credit by now.
+    pub(crate) fn blocked_for(&self, now: Mono) -> Option<Duration> {
+        self.inner.lock().blocked.map(|t| now.since(t))
+    }
+
+    /// What the edge holds and has counted.
+    pub(crate) fn stats(&self, now: Mono) -> EdgeStats {
+        let i = self.inner.lock();
+        EdgeStats {
+            name: self.spec.name.clone(),
+            counts: i.state.counts,
+            depth: i.state.depth() as u64,
+            used: i.state.window.used(),
+            limit: i.state.window.limit(),
+            oldest: i.state.front().map(|c| now.since(c.stamp.origin)),
+            blocked_for: i.blocked.map(|t| now.since(t)),
+            waiting_for: i.waiting.map(|t| now.since(t)),
+            ended: i.state.has_terminal(),
+        }
+    }
+
+    /// The rules of this edge for chunks that pass between two steps of one task: stale ones die, all are counted and
+    /// numbered. Nothing is queued, so nothing needs credit.
+    #[inline]
+    pub(crate) fn pass_fused(&self, chunks: &mut Vec<Chunk>) {
+        if chunks.is_empty() {
+            return;
+        }
+        let epoch = self.cell.epoch();
+        self.inner.lock().state.pass(chunks, epoch);
+    }
+
+    fn poll_pop(&self, cx: &mut Context<'_>, dead: &mut Vec<Chunk>) -> Poll<Pop> {
+        let mut guard = self.inner.lock();
+        let i = &mut *guard;
+        let pop = i.state.pop(self.cell.epoch(), dead);
+        if let Pop::Empty = pop {
+            if i.waiting.is_none() {
+                i.waiting = Some(self.clock.coarse());
+            }
+            keep(&mut i.rx, cx);
+            // A sweep may have made room.
+            let tx = if dead.is_empty() { None } else { i.tx.take() };
+            drop(guard);
+            wake(tx);
+            return Poll::Pending;
+        }
+        i.waiting = None;
+        let tx = if i.blocked.is_some() { i.tx.take() } else { None };
+        drop(guard);
+        wake(tx);
+        Poll::Ready(pop)
+    }
+
+    /// The error of a payload that is not what the edge agreed on.
+    pub(crate) fn mismatch(&self, p: &Payload) -> Option<RunError> {
+        let k = &self.spec.kind;
+        let wrong = match (k.medium, p) {
+            (Medium::Any, _) => return None,
+            (Medium::Audio, Payload::Audio(a)) => {
+                if k.rate.is_none_or(|r| r == a.rate())
+                    && k.channels.is_none_or(|c| c == a.channels())
+                    && k.sample.is_none_or(|s| s == a.sample())
+                {
+                    return None;
+                }
+                let got = Kind { rate: Some(a.rate()), channels: Some(a.channels()), sample: Some(a.sample()), ..k.clone() };
+                got.to_string()
+            }
+            (Medium::Packet, Payload::Packet(x)) => {
+                if k.codec.as_deref().is_none_or(|c| c == &*x.codec) {
+                    return None;
+                }
+                format!("packet {}", x.codec)
+            }
+            (Medium::Video | Medium::Image, Payload::Video(_)) => return None,
+            (m, p) if m == p.medium() => return None,
+            (_, p) => p.medium().name().to_owned(),
+        };
+        let text = format!("gave {wrong} on the edge {}, which agreed on {k}", self.spec.name);
+        Some(RunError::new(ErrorKind::Format, &self.spec.from, text))
+    }
+
+    /// The error of a payload whose Rust type the consumer does not take.
+    pub(crate) fn wrong_type(&self, p: &Payload, takes: Medium) -> RunError {
+        let text = format!("gave {} to {}, which takes {}", p.medium().name(), self.spec.to, takes.name());
+        RunError::new(ErrorKind::Format, &self.spec.from, text)
+    }
+}
+
+impl Inner {
+    fn unblock(&mut self, clock: &Clock) {
+        if let Some(t) = self.blocked.take() {
+            self.state.counts.blocked += clock.coarse().since(t);
+        }
+    }
+}
+
+fn keep(slot: &mut Option<Waker>, cx: &Context<'_>) {
+    if !slot.as_ref().is_some_and(|w| w.will_wake(cx.waker())) {
+        *slot = Some(cx.waker().clone());
+    }
+}
+fn wake(w: Option<Waker>) {
+    if let Some(w) = w {
+        w.wake();
+    }
+}

@@ -1,0 +1,51 @@
+//! What an edge counts.
+
+use std::time::Duration;
+
+use crate::{Amount, MediaTime};
+
+/// Totals and high-water marks of one edge.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct EdgeCounts {
+    /// Chunks accepted.
+    pub chunks: u64,
+    /// Bytes accepted.
+    pub bytes: u64,
+    /// Chunks dropped because a fence made them worthless.
+    pub stale: u64,
+    /// Chunks dropped by a lossy policy.
+    pub policy: u64,
+    /// Chunks dropped because nobody read any more.
+    pub closed: u64,
+    /// Most chunks ever queued.
+    pub depth_high: u64,
+    /// Most bytes ever under way.
+    pub bytes_high: u64,
+    /// Most media time ever under way.
+    pub span_high: MediaTime,
+    /// Time that the producer waited for credit.
+    pub blocked: Duration,
+}
+
+/// One edge at one moment.
+#[derive(Clone, Debug)]
+pub struct EdgeStats {
+    /// `node.port->node.port`.
+    pub name: String,
+    /// Totals.
+    pub counts: EdgeCounts,
+    /// Chunks queued now.
+    pub depth: u64,
+    /// Credit in use now.
+    pub used: Amount,
+    /// The bounds.
+    pub limit: Amount,
+    /// Age of the oldest queued chunk, since it entered the graph; `None` when empty.
+    pub oldest: Option<Duration>,
+    /// How long the producer has been waiting for credit by now.
+    pub blocked_for: Option<Duration>,
+    /// How long the consumer has been waiting for a chunk by now.
+    pub waiting_for: Option<Duration>,
+    /// True once the stream has its terminal.
+    pub ended: bool,
+}

@@ -1,0 +1,355 @@
+//! An edge against a naive model, and the rules that a model alone would not show.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::FutureExt as _;
+use proptest::prelude::*;
+
+use super::state::{Pop, Push, State};
+use super::*;
+use crate::{Epoch, Epochs, MediaTime, Stamp};
+
+const LANE: usize = 1;
+
+fn lane() -> Lane {
+    Lane::new(LANE).unwrap()
+}
+fn chunk(id: u64, epoch: u32, bytes: usize, span: i64) -> Chunk {
+    let stamp = Stamp {
+        epochs: Epochs::FIRST.with(lane(), Epoch(epoch)),
+        pts: MediaTime::from_ticks(id as i64),
+        len: MediaTime::from_ticks(span),
+        ..Stamp::default()
+    };
+    Chunk { stamp, payload: Payload::Text("x".repeat(bytes).into()) }
+}
+fn id(c: &Chunk) -> u64 {
+    c.stamp.pts.ticks() as u64
+}
+fn spec(limit: Amount, policy: Policy, lane: Lane) -> EdgeSpec {
+    EdgeSpec {
+        name: "a.out->b.in".into(),
+        from: "g/a".into(),
+        to: "g/b".into(),
+        lane,
+        kind: Kind::of(Medium::Any),
+        limit,
+        policy,
+        deadline: None,
+    }
+}
+fn items(n: u64) -> Amount {
+    Amount { items: n, bytes: 1 << 30, span: MediaTime::from_millis(1_000_000) }
+}
+
+#[derive(Clone, Debug)]
+enum Op {
+    Push { bytes: usize, span: i64, lag: u32 },
+    Reserve { bytes: usize },
+    Fill { bytes: usize },
+    Cancel,
+    Pop,
+    Fence,
+    Sweep,
+    Finish,
+    Abandon,
+}
+
+fn op() -> impl Strategy<Value = Op> {
+    prop_oneof![
+        8 => (0usize..50, 0i64..50, 0u32..3).prop_map(|(bytes, span, lag)| Op::Push { bytes, span, lag }),
+        2 => (0usize..50).prop_map(|bytes| Op::Reserve { bytes }),
+        2 => (0usize..50).prop_map(|bytes| Op::Fill { bytes }),
+        1 => Just(Op::Cancel),
+        8 => Just(Op::Pop),
+        2 => Just(Op::Fence),
+        1 => Just(Op::Sweep),
+        1 => Just(Op::Finish),
+        1 => Just(Op::Abandon),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 2000, ..ProptestConfig::default() })]
+
+    /// Whatever happens in whatever order: what comes out is what went in, in order, without what died; nothing of an
+    /// old epoch comes after its fence; a fence comes before anything newer; one terminal; and in the end the window is
+    /// whole.
+    #[test]
+    fn a_queue_keeps_its_promises(
+        limit in (1u64..6, 1u64..120, 1i64..120),
+        policy in prop_oneof![Just(Policy::Wait), Just(Policy::DropOldest), Just(Policy::Latest)],
+        ops in prop::collection::vec(op(), 1..300),
+    ) {
+        let limit = Amount { items: limit.0, bytes: limit.1, span: MediaTime::from_ticks(limit.2) };
+        let mut s = State::new(lane(), limit, policy, Epoch(0));
+        let mut dead = Vec::new();
+        let mut epoch = Epoch(0);
+        let mut next = 0u64;
+        let mut waiting: VecDeque<(u64, u32)> = VecDeque::new(); // model: what may still come out
+        let mut told = Epoch(0);
+        let mut seq = None;
+        let mut permit: Option<Amount> = None;
+        let (mut finished, mut abandoned, mut ended) = (false, false, 0);
+        for o in ops {
+            match o {
+                Op::Push { bytes, span, lag } => {
+                    let e = epoch.0.saturating_sub(lag);
+                    let c = chunk(next, e, bytes, span);
+                    match s.push(c, epoch, &mut dead) {
+                        Push::Queued => { prop_assert!(e == epoch.0 && !finished && !abandoned); waiting.push_back((next, e)); }
+                        Push::Stale => prop_assert!(e < epoch.0),
+                        Push::Gone => prop_assert!(finished || abandoned),
+                        Push::Full(c) => { prop_assert_eq!(id(&c), next); prop_assert!(!waiting.is_empty() || permit.is_some()); }
+                    }
+                    next += 1;
+                }
+                Op::Reserve { bytes } if permit.is_none() => {
+                    let a = Amount::one(bytes as u64, MediaTime::ZERO);
+                    if s.reserve(a, epoch, &mut dead) == Some(true) { permit = Some(a); }
+                }
+                Op::Fill { bytes } => if let Some(a) = permit.take() {
+                    if let Push::Queued = s.fill(a, chunk(next, epoch.0, bytes, 0), epoch, &mut dead) {
+                        waiting.push_back((next, epoch.0));
+                    }
+                    next += 1;
+                },
+                Op::Cancel => if let Some(a) = permit.take() { s.cancel(a); },
+                Op::Reserve { .. } => {}
+                Op::Pop => match s.pop(epoch, &mut dead) {
+                    Pop::Data(c) => {
+                        let e = c.stamp.epochs.of(lane());
+                        prop_assert!(e >= epoch, "an old chunk came out");
+                        prop_assert_eq!(told, e, "its fence came first");
+                        prop_assert!(seq.is_none_or(|s| c.stamp.seq > s));
+                        seq = Some(c.stamp.seq);
+                        while let Some((i, _)) = waiting.pop_front() {
+                            if i == id(&c) { break; }
+                            prop_assert!(dead.iter().any(|d| id(d) == i), "chunk {} vanished", i);
+                        }
+                    }
+                    Pop::Fence(e) => { prop_assert!(e > told); told = e; }
+                    Pop::End(_) => {
+                        prop_assert!(finished);
+                        if policy == Policy::Wait { prop_assert!(waiting.iter().all(|(_, e)| *e < epoch.0) || abandoned); }
+                        ended += 1;
+                    }
+                    Pop::Empty => prop_assert!(!finished),
+                },
+                Op::Fence => epoch.0 += 1,
+                Op::Sweep => { s.sweep(epoch, &mut dead); }
+                Op::Finish => prop_assert_eq!(s.finish(Terminal::End), !std::mem::replace(&mut finished, true)),
+                Op::Abandon => { s.abandon(&mut dead); abandoned = true; }
+            }
+            if policy == Policy::Wait && permit.is_none() {
+                let used = s.window.used();
+                prop_assert!(used.fits(limit) || used.items <= 2, "over the limit: {used:?}");
+            }
+        }
+        if let Some(a) = permit { s.cancel(a); }
+        loop {
+            match s.pop(epoch, &mut dead) { Pop::Empty | Pop::End(_) => break, _ => {} }
+        }
+        prop_assert_eq!(s.window.used(), Amount::ZERO, "credit was lost");
+        let _ = ended;
+    }
+}
+
+/// The first trap of fences: the receiver reads the epoch, a new turn's chunk arrives, and would come out before its
+/// fence. The decision is made by the chunk in hand.
+#[test]
+fn a_new_chunk_never_overtakes_its_fence() {
+    let lanes = Lanes::new();
+    let (tx, mut rx) = Edge::open(spec(items(4), Policy::Wait, lane()), &lanes, &Clock::system());
+    tx.try_send(chunk(1, 0, 1, 0)).unwrap();
+    let e = lanes.fence(lane());
+    tx.try_send(chunk(2, e.0, 1, 0)).unwrap();
+    assert!(matches!(rx.next().now_or_never(), Some(RawEvent::Fence(x)) if x == e));
+    assert!(matches!(rx.next().now_or_never(), Some(RawEvent::Data(c)) if id(&c) == 2));
+    assert!(rx.next().now_or_never().is_none());
+}
+
+/// The second trap: the receiver computes, the queue is full of what a fence has made stale, and the new turn's first
+/// chunk must not wait for it.
+#[test]
+fn stale_credit_does_not_hold_up_the_new_turn() {
+    let lanes = Lanes::new();
+    let (tx, rx) = Edge::open(spec(items(2), Policy::Wait, lane()), &lanes, &Clock::system());
+    tx.try_send(chunk(1, 0, 1, 0)).unwrap();
+    tx.try_send(chunk(2, 0, 1, 0)).unwrap();
+    let mut blocked = std::pin::pin!(tx.send(chunk(3, 0, 1, 0)));
+    assert!(blocked.as_mut().now_or_never().is_none(), "full");
+    let e = lanes.fence(lane());
+    assert_eq!(blocked.now_or_never(), Some(Err(Stop::Stale)), "the blocked sender is told at once");
+    assert_eq!(rx.edge().stats(Mono(0)).used, Amount::ZERO, "swept without the receiver");
+    tx.try_send(chunk(4, e.0, 1, 0)).unwrap();
+}
+
+#[test]
+fn a_sender_that_goes_is_an_error_and_one_that_ends_is_not() {
+    let lanes = Lanes::new();
+    let (tx, mut rx) = Edge::open(spec(items(4), Policy::Wait, lane()), &lanes, &Clock::system());
+    tx.try_send(chunk(1, 0, 1, 0)).unwrap();
+    drop(tx);
+    assert!(matches!(rx.next().now_or_never(), Some(RawEvent::Data(_))));
+    match rx.next().now_or_never() {
+        Some(RawEvent::End(Terminal::Error(e))) => {
+            assert_eq!((e.kind(), e.node()), (ErrorKind::ProducerGone, "g/a"));
+        }
+        other => panic!("{other:?}"),
+    }
+    assert!(matches!(rx.next().now_or_never(), Some(RawEvent::End(Terminal::End))), "asked again, it stays ended");
+    let (tx, mut rx) = Edge::open(spec(items(4), Policy::Wait, lane()), &lanes, &Clock::system());
+    tx.finish(Terminal::End);
+    drop(tx);
+    assert!(matches!(rx.next().now_or_never(), Some(RawEvent::End(Terminal::End))));
+}
+
+#[test]
+fn a_receiver_that_goes_frees_the_sender() {
+    let lanes = Lanes::new();
+    let (tx, rx) = Edge::open(spec(items(1), Policy::Wait, lane()), &lanes, &Clock::system());
+    tx.try_send(chunk(1, 0, 1, 0)).unwrap();
+    let mut blocked = std::pin::pin!(tx.send(chunk(2, 0, 1, 0)));
+    assert!(blocked.as_mut().now_or_never().is_none());
+    drop(rx);
+    assert_eq!(blocked.now_or_never(), Some(Err(Stop::Gone)));
+}
+
+#[test]
+fn an_oversize_chunk_passes_an_empty_edge_alone() {
+    let lanes = Lanes::new();
+    let limit = Amount { items: 8, bytes: 10, span: MediaTime::from_millis(1000) };
+    let (tx, mut rx) = Edge::open(spec(limit, Policy::Wait, lane()), &lanes, &Clock::system());
+    tx.try_send(chunk(1, 0, 1000, 0)).unwrap();
+    assert!(tx.try_send(chunk(2, 0, 0, 0)).is_err(), "it travels alone");
+    assert!(matches!(rx.next().now_or_never(), Some(RawEvent::Data(_))));
+    tx.try_send(chunk(2, 0, 9, 0)).unwrap();
+    assert!(tx.try_send(chunk(3, 0, 1000, 0)).is_err(), "not before the edge is empty");
+}
+
+#[test]
+fn media_time_bounds_an_edge_too() {
+    let lanes = Lanes::new();
+    let limit = Amount { items: 100, bytes: 1 << 20, span: MediaTime::from_millis(40) };
+    let (tx, _rx) = Edge::open(spec(limit, Policy::Wait, lane()), &lanes, &Clock::system());
+    let ms20 = MediaTime::from_millis(20).ticks();
+    tx.try_send(chunk(1, 0, 1, ms20)).unwrap();
+    tx.try_send(chunk(2, 0, 1, ms20)).unwrap();
+    assert!(tx.try_send(chunk(3, 0, 1, 1)).is_err());
+}
+
+#[test]
+fn a_lossy_edge_drops_the_oldest_and_says_how_many() {
+    let lanes = Lanes::new();
+    let (tx, mut rx) = Edge::open(spec(items(4), Policy::DropOldest, lane()), &lanes, &Clock::system());
+    for i in 0..40 {
+        tx.try_send(chunk(i, 0, 1, 0)).unwrap();
+    }
+    assert!(matches!(rx.next().now_or_never(), Some(RawEvent::Data(c)) if id(&c) == 36));
+    assert_eq!((rx.take_missed(), rx.take_missed()), (36, 0));
+    let (tx, mut rx) = Edge::open(spec(items(4), Policy::Latest, lane()), &lanes, &Clock::system());
+    for i in 0..3 {
+        tx.try_send(chunk(i, 0, 1, 0)).unwrap();
+    }
+    assert!(matches!(rx.next().now_or_never(), Some(RawEvent::Data(c)) if id(&c) == 2));
+    assert!(rx.next().now_or_never().is_none());
+    assert_eq!(rx.edge().stats(Mono(0)).counts.policy, 2);
+}
+
+#[test]
+fn a_permit_that_is_dropped_gives_its_room_back() {
+    let lanes = Lanes::new();
+    let (tx, _rx) = Edge::open(spec(items(1), Policy::Wait, lane()), &lanes, &Clock::system());
+    let stamp = Stamp::default();
+    let one = Amount::one(1, MediaTime::ZERO);
+    let p = tx.reserve(&stamp, one).now_or_never().unwrap().ok().unwrap();
+    assert!(tx.try_send(chunk(1, 0, 1, 0)).is_err(), "the room is taken");
+    drop(p);
+    let p = tx.reserve(&stamp, one).now_or_never().unwrap().ok().unwrap();
+    assert_eq!(p.send(chunk(2, 0, 500, 0)), Ok(()), "it may have grown");
+    assert!(tx.try_send(chunk(3, 0, 1, 0)).is_err());
+}
+
+#[test]
+fn credit_towards_a_player_returns_when_it_is_played() {
+    let lanes = Lanes::new();
+    let (tx, mut rx) = Edge::open(spec(items(1), Policy::Wait, lane()), &lanes, &Clock::system());
+    rx.hold_credit();
+    tx.try_send(chunk(1, 0, 1, 0)).unwrap();
+    let Some(RawEvent::Data(c)) = rx.next().now_or_never() else { panic!("no chunk") };
+    let mut blocked = std::pin::pin!(tx.send(chunk(2, 0, 1, 0)));
+    assert!(blocked.as_mut().now_or_never().is_none());
+    rx.release(c.amount());
+    assert_eq!(blocked.now_or_never(), Some(Ok(())));
+}
+
+#[test]
+fn a_deadline_ends_the_stream_for_both_sides() {
+    let lanes = Lanes::new();
+    let clock = Clock::system();
+    let mut s = spec(items(1), Policy::Wait, lane());
+    s.deadline = Some(Duration::from_secs(600));
+    let (tx, mut rx) = Edge::open(s, &lanes, &clock);
+    assert!(rx.next().now_or_never().is_none());
+    let now = clock.now();
+    assert!(!rx.edge().check_deadline(now.plus(Duration::from_secs(599))));
+    assert!(rx.edge().check_deadline(now.plus(Duration::from_secs(601))));
+    match rx.next().now_or_never() {
+        Some(RawEvent::End(Terminal::Error(e))) => assert_eq!(e.kind(), ErrorKind::InputTimeout),
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(tx.try_send(chunk(1, 0, 1, 0)).unwrap_err().unwrap(), Stop::Gone);
+}
+
+/// Many fences, two threads, real time: never an old chunk after its fence, and everything is accounted for.
+#[test]
+fn fences_hold_between_threads() {
+    let lanes = Arc::new(Lanes::new());
+    let (tx, mut rx) = Edge::open(spec(items(8), Policy::Wait, lane()), &lanes, &Clock::system());
+    let l = lanes.clone();
+    let sender = std::thread::spawn(move || {
+        futures_executor(async move {
+            for i in 0..20_000u64 {
+                let epoch = l.cell(lane()).epoch();
+                let _ = tx.send(chunk(i, epoch.0, 1, 0)).await;
+            }
+            tx.finish(Terminal::End);
+        });
+    });
+    let fencer = std::thread::spawn(move || {
+        for _ in 0..2000 {
+            lanes.fence(lane());
+            std::thread::yield_now();
+        }
+    });
+    let mut told = Epoch(0);
+    let edge = rx.edge().clone();
+    let mut got = 0;
+    futures_executor(async {
+        loop {
+            match rx.next().await {
+                RawEvent::Data(c) => {
+                    assert_eq!(c.stamp.epochs.of(lane()), told);
+                    got += 1;
+                }
+                RawEvent::Fence(e) => {
+                    assert!(e > told);
+                    told = e;
+                }
+                RawEvent::End(_) => break,
+            }
+        }
+    });
+    sender.join().unwrap();
+    fencer.join().unwrap();
+    let s = edge.stats(Mono(0));
+    assert_eq!(s.used, Amount::ZERO);
+    assert!(got + s.counts.stale >= s.counts.chunks, "{got} {s:?}");
+}
+
+fn futures_executor(f: impl Future<Output = ()>) {
+    tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(f);
+}

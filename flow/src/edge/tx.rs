@@ -1,0 +1,204 @@
+//! The sending end of an edge.
+
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use super::state::{Push, Terminal};
+use super::{Edge, keep, wake};
+use crate::owner::Owner;
+use crate::{Amount, Chunk, Stamp};
+
+/// Why a chunk cannot be sent. Neither is an error of the sender.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stop {
+    /// It answers something that a fence has ended.
+    Stale,
+    /// Nobody reads any more.
+    Gone,
+}
+
+/// The one producer's end. Dropped without a terminal, it ends the stream with `ProducerGone`.
+pub(crate) struct EdgeTx {
+    edge: Arc<Edge>,
+    owner: Option<Arc<Owner>>,
+}
+
+/// Room for one chunk. Dropped, it gives the room back.
+pub(crate) struct RawPermit {
+    edge: Arc<Edge>,
+    amount: Option<Amount>,
+}
+
+impl EdgeTx {
+    pub(super) fn new(edge: Arc<Edge>) -> Self {
+        Self { edge, owner: None }
+    }
+    /// The same end, owned by a node that the engine runs.
+    pub(crate) fn owned_by(mut self, owner: &Arc<Owner>) -> Self {
+        self.owner = Some(owner.clone());
+        self
+    }
+    pub(crate) fn edge(&self) -> &Arc<Edge> {
+        &self.edge
+    }
+
+    /// Sends without waiting; the chunk comes back if there is no room.
+    #[inline]
+    pub(crate) fn try_send(&self, chunk: Chunk) -> Result<(), Result<Stop, Chunk>> {
+        self.offer(chunk, None)
+    }
+
+    /// Sends, waiting for credit.
+    ///
+    /// # Cancel safety
+    /// Dropped while waiting, nothing was sent and no credit is held.
+    pub(crate) async fn send(&self, chunk: Chunk) -> Result<(), Stop> {
+        let mut held = Some(chunk);
+        poll_fn(move |cx| {
+            let Some(chunk) = held.take() else { return Poll::Ready(Ok(())) };
+            let coop = match tokio::task::coop::poll_proceed(cx) {
+                Poll::Ready(c) => c,
+                Poll::Pending => {
+                    held = Some(chunk);
+                    return Poll::Pending;
+                }
+            };
+            match self.offer(chunk, Some(cx)) {
+                Ok(()) => {
+                    coop.made_progress();
+                    Poll::Ready(Ok(()))
+                }
+                Err(Ok(stop)) => Poll::Ready(Err(stop)),
+                Err(Err(chunk)) => {
+                    held = Some(chunk);
+                    Poll::Pending
+                }
+            }
+        })
+        .await
+    }
+
+    fn offer(&self, chunk: Chunk, cx: Option<&Context<'_>>) -> Result<(), Result<Stop, Chunk>> {
+        let e = &*self.edge;
+        let newest = chunk.stamp.epochs.of(e.spec.lane);
+        if newest > e.cell.epoch() {
+            // A chunk from elsewhere may bring news of a fence: the epoch is the largest ever seen.
+            e.cell.raise(newest);
+        }
+        let mut dead = Vec::new();
+        let mut guard = e.inner.lock();
+        let i = &mut *guard;
+        let push = i.state.push(chunk, e.cell.epoch(), &mut dead);
+        match push {
+            Push::Queued => {
+                i.unblock(&e.clock);
+                let rx = if i.waiting.is_some() { i.rx.take() } else { None };
+                drop(guard);
+                wake(rx);
+                Ok(())
+            }
+            Push::Full(c) => {
+                if let Some(cx) = cx {
+                    if i.blocked.is_none() {
+                        i.blocked = Some(e.clock.coarse());
+                    }
+                    keep(&mut i.tx, cx);
+                }
+                // A sweep on the way may have left a fence to deliver.
+                let rx = if dead.is_empty() { None } else { i.rx.take() };
+                drop(guard);
+                wake(rx);
+                Err(Err(c))
+            }
+            Push::Stale | Push::Gone => {
+                i.unblock(&e.clock);
+                drop(guard);
+                Err(Ok(if matches!(push, Push::Stale) { Stop::Stale } else { Stop::Gone }))
+            }
+        }
+    }
+
+    /// Waits for room for one chunk that answers `stamp`, of about `amount`.
+    ///
+    /// # Cancel safety
+    /// Dropped while waiting, no credit is held.
+    pub(crate) async fn reserve(&self, stamp: &Stamp, amount: Amount) -> Result<RawPermit, Stop> {
+        let e = &*self.edge;
+        let epoch = stamp.epochs.of(e.spec.lane);
+        poll_fn(move |cx| {
+            let mut dead = Vec::new();
+            let mut guard = e.inner.lock();
+            let i = &mut *guard;
+            let now = e.cell.epoch();
+            let out = if epoch < now {
+                Poll::Ready(Err(Stop::Stale))
+            } else {
+                match i.state.reserve(amount, now, &mut dead) {
+                    Some(true) => Poll::Ready(Ok(RawPermit { edge: self.edge.clone(), amount: Some(amount) })),
+                    Some(false) => Poll::Ready(Err(Stop::Gone)),
+                    None => Poll::Pending,
+                }
+            };
+            if out.is_pending() {
+                if i.blocked.is_none() {
+                    i.blocked = Some(e.clock.coarse());
+                }
+                keep(&mut i.tx, cx);
+            } else {
+                i.unblock(&e.clock);
+            }
+            let rx = if dead.is_empty() { None } else { i.rx.take() };
+            drop(guard);
+            wake(rx);
+            out
+        })
+        .await
+    }
+
+    /// Ends the stream. True if it had not ended.
+    pub(crate) fn finish(&self, terminal: Terminal) -> bool {
+        self.edge.finish(terminal)
+    }
+}
+
+impl Drop for EdgeTx {
+    fn drop(&mut self) {
+        let e = &self.edge;
+        if e.inner.lock().state.has_terminal() {
+            return;
+        }
+        if self.owner.as_ref().is_some_and(|o| o.note(e)) {
+            return;
+        }
+        e.producer_gone();
+    }
+}
+
+impl RawPermit {
+    /// Sends into the reserved room; never waits.
+    pub(crate) fn send(mut self, chunk: Chunk) -> Result<(), Stop> {
+        let Some(amount) = self.amount.take() else { return Err(Stop::Gone) };
+        let e = &*self.edge;
+        let mut dead = Vec::new();
+        let mut guard = e.inner.lock();
+        let i = &mut *guard;
+        let push = i.state.fill(amount, chunk, e.cell.epoch(), &mut dead);
+        let rx = i.rx.take();
+        drop(guard);
+        wake(rx);
+        match push {
+            Push::Queued => Ok(()),
+            Push::Stale => Err(Stop::Stale),
+            Push::Gone | Push::Full(_) => Err(Stop::Gone),
+        }
+    }
+}
+
+impl Drop for RawPermit {
+    fn drop(&mut self) {
+        if let Some(amount) = self.amount.take() {
+            self.edge.inner.lock().state.cancel(amount);
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! The loop that runs one session's slot of a shared stage.
+//!
+//! One input at a time: the next is taken when the stage has nothing left to do for this stream, so that what waits,
+//! waits on the edge, where it is bounded. Room on the output is reserved before each unit of work, so that nothing is
+//! made that cannot be sent.
+
+use std::sync::Arc;
+
+use super::{NodeError, NodeShared};
+use crate::edge::{EdgeRx, RawEvent, Terminal};
+use crate::error::{ErrorKind, RunError};
+use crate::lanes::Lanes;
+use crate::port::{Out, Permit, Sent};
+use crate::shared::{AnyLeased, StageError};
+use crate::{Amount, Chunk, Lane, MediaTime, Payload, Stamp};
+
+pub(crate) async fn run_leased(
+    rx: EdgeRx,
+    leased: Box<dyn AnyLeased>,
+    shared: Arc<NodeShared>,
+    out: Out<Payload>,
+) -> Result<(), NodeError> {
+    let lanes = [rx.edge().spec.lane, shared.lane];
+    Runner { rx, leased, shared, out, lanes, stamp: Stamp::default() }.run().await
+}
+
+struct Runner {
+    rx: EdgeRx,
+    leased: Box<dyn AnyLeased>,
+    shared: Arc<NodeShared>,
+    out: Out<Payload>,
+    /// Of the input and of the output.
+    lanes: [Lane; 2],
+    /// What the work in hand answers.
+    stamp: Stamp,
+}
+
+/// What ended a stretch of work.
+enum Worked {
+    /// Nothing is left to do until the next input.
+    Idle,
+    /// Nobody reads any more.
+    Gone,
+}
+
+impl Runner {
+    async fn run(mut self) -> Result<(), NodeError> {
+        loop {
+            let more = match self.rx.next().await {
+                RawEvent::Data(chunk) => {
+                    if let Some(e) = self.rx.edge().mismatch(&chunk.payload) {
+                        return Err(e.into());
+                    }
+                    self.stamp = chunk.stamp;
+                    let more = self.leased.input(&self.stamp, chunk.payload);
+                    more.map_err(|e| self.named(e))?
+                }
+                RawEvent::Fence(_) => {
+                    self.reset().await?;
+                    continue;
+                }
+                RawEvent::End(Terminal::End) => {
+                    if self.leased.end().map_err(|e| self.named(e))? {
+                        self.work().await?;
+                    }
+                    return Ok(());
+                }
+                RawEvent::End(Terminal::Error(e)) => return Err(e.into()),
+            };
+            if more && matches!(self.work().await?, Worked::Gone) {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Runs units until there is nothing left to do, a fence ends the work, or nobody reads.
+    async fn work(&mut self) -> Result<Worked, NodeError> {
+        loop {
+            let room = {
+                let fenced = fenced(&self.shared.lanes, self.lanes, &self.stamp);
+                let reserve = self.out.reserve(&self.stamp, Amount::one(0, MediaTime::ZERO));
+                tokio::select! {
+                    biased;
+                    () = fenced => None,
+                    r = reserve => Some(r),
+                }
+            };
+            let permit = match room {
+                Some(Ok(permit)) => permit,
+                Some(Err(Sent::Gone)) => return Ok(Worked::Gone),
+                // What the work answers is over.
+                Some(Err(_)) | None => {
+                    self.reset().await?;
+                    return Ok(Worked::Idle);
+                }
+            };
+            let priority = self.shared.priority(&self.stamp);
+            let advanced = {
+                let fenced = fenced(&self.shared.lanes, self.lanes, &self.stamp);
+                tokio::select! {
+                    biased;
+                    () = fenced => None,
+                    a = self.leased.advance(priority) => Some(a),
+                }
+            };
+            let Some(advanced) = advanced else {
+                drop(permit);
+                self.reset().await?;
+                return Ok(Worked::Idle);
+            };
+            let advance = advanced.map_err(|e| self.named(e))?;
+            self.shared.probe.step();
+            if self.deliver(permit, advance.outputs).await == Sent::Gone {
+                return Ok(Worked::Gone);
+            }
+            if !advance.more {
+                return Ok(Worked::Idle);
+            }
+        }
+    }
+
+    async fn deliver(&mut self, permit: Permit<Payload>, outputs: Vec<(Stamp, Payload)>) -> Sent {
+        let mut permit = Some(permit);
+        for (stamp, payload) in outputs {
+            self.shared.probe.latency(self.shared.clock.now().since(stamp.origin));
+            let sent = match permit.take() {
+                Some(p) => p.send(&stamp, payload),
+                None => self.out.send_chunk(Chunk { stamp, payload }).await,
+            };
+            if sent != Sent::Queued {
+                return sent;
+            }
+        }
+        Sent::Queued
+    }
+
+    async fn reset(&mut self) -> Result<(), NodeError> {
+        self.leased.fence().await.map_err(|e| self.named(e))
+    }
+
+    fn named(&self, e: StageError) -> NodeError {
+        let kind = match &e {
+            StageError::Panicked { .. } => ErrorKind::Panic,
+            StageError::WrongKind { .. } => ErrorKind::Format,
+            _ => ErrorKind::Node,
+        };
+        match e {
+            StageError::Panicked { message } => RunError::new(kind, &self.shared.path, message).into(),
+            e => RunError::with_source(kind, &self.shared.path, e).into(),
+        }
+    }
+}
+
+/// Waits until a fence of one of `lanes` has ended what `stamp` answers.
+async fn fenced(lanes: &Lanes, [input, output]: [Lane; 2], stamp: &Stamp) {
+    tokio::select! {
+        _ = lanes.fenced(input, stamp.epochs.of(input)) => {}
+        _ = lanes.fenced(output, stamp.epochs.of(output)) => {}
+    }
+}

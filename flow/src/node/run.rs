@@ -1,0 +1,217 @@
+//! The loops that run steps: a chain of cheap ones on one task, or a heavy one on the compute pool.
+
+use std::sync::Arc;
+
+use super::any::AnyStep;
+use super::{NodeError, NodeShared};
+use crate::edge::{Edge, EdgeRx, RawEvent, Terminal};
+use crate::error::RunError;
+use crate::port::{Out, Sent};
+use crate::{Chunk, Epoch, Lane, Payload, Stamp};
+
+/// One step of a chain, with the edge that leads to the next one (none for the last).
+pub(crate) struct Link {
+    pub step: Box<dyn AnyStep>,
+    pub shared: Arc<NodeShared>,
+    pub next: Option<Arc<Edge>>,
+}
+
+/// A step whose output is on another lane than its input forgets its stream when a chunk comes that was asked after a
+/// newer fence of the output's lane: its input tells it of no such fence.
+struct Crossing {
+    lane: Option<Lane>,
+    seen: Epoch,
+}
+
+impl Crossing {
+    fn new(rx: &EdgeRx, shared: &NodeShared) -> Self {
+        let lane = (rx.edge().spec.lane != shared.lane).then_some(shared.lane);
+        Self { lane, seen: shared.lanes.cell(shared.lane).epoch() }
+    }
+    #[inline]
+    fn resets(&mut self, stamp: &Stamp) -> bool {
+        let Some(lane) = self.lane else { return false };
+        let epoch = stamp.epochs.of(lane);
+        let newer = epoch > self.seen;
+        self.seen = self.seen.max(epoch);
+        newer
+    }
+}
+
+/// Runs a chain of steps on one task: one chunk goes through all of them before the next is taken. A single step is a
+/// chain of one. Between two steps the same rules hold as on an edge: stale chunks die, all are counted.
+pub(crate) async fn run_chain(mut rx: EdgeRx, mut links: Vec<Link>, mut out: Out<Payload>) -> Result<(), NodeError> {
+    let tail = links.last().map(|l| l.shared.clone());
+    let mut chain = Chain::default();
+    // Only the last step of a chain can cross: all edges within one are of its input's lane.
+    let mut crossing = links.last().map(|l| Crossing::new(&rx, &l.shared));
+    let mut last = Stamp::default();
+    loop {
+        match rx.next().await {
+            RawEvent::Data(chunk) => {
+                if let Some(e) = rx.edge().mismatch(&chunk.payload) {
+                    return Err(e.into());
+                }
+                last = chunk.stamp;
+                if let (Some(c), Some(l)) = (&mut crossing, links.last_mut()) {
+                    if c.resets(&last) {
+                        l.step.fence();
+                    }
+                }
+                chain.current.push(chunk);
+                chain.through(&mut links, 0)?;
+                if chain.send(&mut out, tail.as_deref()).await == Sent::Gone {
+                    return Ok(());
+                }
+            }
+            RawEvent::Fence(_) => links.iter_mut().for_each(|l| l.step.fence()),
+            RawEvent::End(Terminal::End) => {
+                for i in 0..links.len() {
+                    let l = &mut links[i];
+                    l.step.end(&last, &mut chain.current).map_err(|e| named(e, &l.shared.path))?;
+                    l.pass(&mut chain.current);
+                    chain.through(&mut links, i + 1)?;
+                    if chain.send(&mut out, tail.as_deref()).await == Sent::Gone {
+                        return Ok(());
+                    }
+                }
+                return Ok(());
+            }
+            RawEvent::End(Terminal::Error(e)) => return Err(e.into()),
+        }
+    }
+}
+
+#[derive(Default)]
+struct Chain {
+    current: Vec<Chunk>,
+    next: Vec<Chunk>,
+}
+
+impl Chain {
+    /// Takes `current` through the links from `from` on; what comes out is in `current` again.
+    fn through(&mut self, links: &mut [Link], from: usize) -> Result<(), NodeError> {
+        for link in &mut links[from..] {
+            if self.current.is_empty() {
+                return Ok(());
+            }
+            for chunk in self.current.drain(..) {
+                link.run(chunk, &mut self.next)?;
+            }
+            link.pass(&mut self.next);
+            std::mem::swap(&mut self.current, &mut self.next);
+        }
+        Ok(())
+    }
+    async fn send(&mut self, out: &mut Out<Payload>, tail: Option<&NodeShared>) -> Sent {
+        let mut result = Sent::Queued;
+        for chunk in self.current.drain(..) {
+            if let Some(node) = tail {
+                node.note_latency(&chunk.stamp);
+            }
+            let sent = match out.try_send_chunk(chunk) {
+                Ok(sent) => sent,
+                Err(chunk) => out.send_chunk(chunk).await,
+            };
+            if sent == Sent::Gone {
+                result = sent;
+                break;
+            }
+        }
+        self.current.clear();
+        result
+    }
+}
+
+impl Link {
+    #[inline]
+    fn run(&mut self, chunk: Chunk, out: &mut Vec<Chunk>) -> Result<(), NodeError> {
+        let probe = &self.shared.probe;
+        let done = if probe.step() {
+            let start = self.shared.clock.now();
+            let done = self.step.step(chunk, out);
+            probe.sampled(self.shared.clock.now().since(start));
+            done
+        } else {
+            self.step.step(chunk, out)
+        };
+        done.map_err(|e| named(e, &self.shared.path))
+    }
+    /// Applies the rules of the fused edge to what goes to the next step.
+    #[inline]
+    fn pass(&self, chunks: &mut Vec<Chunk>) {
+        if let Some(edge) = &self.next {
+            edge.pass_fused(chunks);
+        }
+    }
+}
+
+/// Runs a heavy step: each call on the compute pool, in the order of urgency.
+pub(crate) async fn run_step_on_pool(
+    mut rx: EdgeRx,
+    step: Box<dyn AnyStep>,
+    shared: Arc<NodeShared>,
+    mut out: Out<Payload>,
+) -> Result<(), NodeError> {
+    let mut crossing = Crossing::new(&rx, &shared);
+    let mut held = Some(step);
+    let mut last = Stamp::default();
+    loop {
+        let event = rx.next().await;
+        let Some(mut step) = held.take() else { return Ok(()) };
+        let (chunk, ended) = match event {
+            RawEvent::Data(chunk) => {
+                if let Some(e) = rx.edge().mismatch(&chunk.payload) {
+                    return Err(e.into());
+                }
+                last = chunk.stamp;
+                if crossing.resets(&chunk.stamp) {
+                    step.fence();
+                }
+                (Some(chunk), false)
+            }
+            RawEvent::Fence(_) => {
+                step.fence();
+                held = Some(step);
+                continue;
+            }
+            RawEvent::End(Terminal::End) => (None, true),
+            RawEvent::End(Terminal::Error(e)) => return Err(e.into()),
+        };
+        let (probe, clock) = (shared.probe.clone(), shared.clock.clone());
+        let (step, chunks, done) = shared
+            .pool
+            .run(shared.priority(&last), move || {
+                let start = clock.now();
+                let mut chunks = Vec::new();
+                let done = match chunk {
+                    Some(c) => step.step(c, &mut chunks),
+                    None => step.end(&last, &mut chunks),
+                };
+                probe.step();
+                probe.busy(clock.now().since(start));
+                (step, chunks, done)
+            })
+            .await?;
+        done.map_err(|e| named(e, &shared.path))?;
+        for chunk in chunks {
+            shared.note_latency(&chunk.stamp);
+            if out.send_chunk(chunk).await == Sent::Gone {
+                return Ok(());
+            }
+        }
+        if ended {
+            return Ok(());
+        }
+        held = Some(step);
+    }
+}
+
+/// A step's error under its own node's name, unless it already has one.
+fn named(e: NodeError, path: &str) -> NodeError {
+    match e.downcast::<RunError>() {
+        Ok(e) if !e.node().is_empty() => e,
+        Ok(e) => Box::new(RunError::new(e.kind(), path, e.message())),
+        Err(e) => Box::new(RunError::with_source(crate::error::ErrorKind::Node, path, e)),
+    }
+}

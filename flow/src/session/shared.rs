@@ -1,0 +1,142 @@
+//! What the parts of one session share: its edges, its lanes, who is still running, and how it ended.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::task::Waker;
+
+use tokio::sync::Notify;
+
+use crate::edge::{Edge, Terminal};
+use crate::engine::GraphShared;
+use crate::error::{ErrorKind, RunError};
+use crate::lanes::Lanes;
+use crate::probe::NodeProbe;
+use crate::session::stats::SessionStats;
+use crate::sync::Mutex;
+use crate::Clock;
+
+/// The middle of a session, held by its nodes' supervisors, its handle and the engine's watchdog.
+pub(crate) struct SessionShared {
+    pub(crate) id: u64,
+    pub(crate) graph: Arc<GraphShared>,
+    pub(crate) lanes: Arc<Lanes>,
+    pub(crate) edges: Vec<Arc<Edge>>,
+    pub(crate) probes: Vec<Arc<NodeProbe>>,
+    pub(crate) clock: Clock,
+    cancelled: AtomicBool,
+    wakers: Vec<Mutex<Option<Waker>>>,
+    running: Mutex<Vec<bool>>,
+    remaining: AtomicUsize,
+    done: Notify,
+    error: Mutex<Option<RunError>>,
+}
+
+impl SessionShared {
+    pub(crate) fn new(
+        id: u64,
+        graph: Arc<GraphShared>,
+        lanes: Arc<Lanes>,
+        edges: Vec<Arc<Edge>>,
+        probes: Vec<Arc<NodeProbe>>,
+        runs: Vec<bool>,
+    ) -> Self {
+        let clock = graph.engine.clock.clone();
+        Self {
+            id,
+            lanes,
+            edges,
+            clock,
+            cancelled: AtomicBool::new(false),
+            wakers: probes.iter().map(|_| Mutex::new(None)).collect(),
+            remaining: AtomicUsize::new(runs.iter().filter(|r| **r).count()),
+            running: Mutex::new(runs),
+            done: Notify::new(),
+            error: Mutex::new(None),
+            probes,
+            graph,
+        }
+    }
+    /// The error to end with, if the session is over.
+    pub(crate) fn cancelled(&self) -> Option<RunError> {
+        if !self.cancelled.load(Ordering::Acquire) {
+            return None;
+        }
+        let aborted = || RunError::new(ErrorKind::Aborted, "", "the session was aborted");
+        Some(self.error.lock().clone().unwrap_or_else(aborted))
+    }
+    /// Registers the waker of node `index`, to be woken when the session is cancelled.
+    pub(crate) fn watch_cancel(&self, index: usize, waker: &Waker) {
+        *self.wakers[index].lock() = Some(waker.clone());
+    }
+    /// Ends the session: the first error given is the one it ends with. Wakes every node, which then lets go.
+    pub(crate) fn cancel(&self, error: RunError) {
+        self.error.lock().get_or_insert(error);
+        if self.cancelled.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        for w in &self.wakers {
+            let w = w.lock().take();
+            if let Some(w) = w {
+                w.wake();
+            }
+        }
+    }
+    /// A node's supervisor is done with it.
+    pub(crate) fn node_ended(&self, index: usize, error: Option<RunError>) {
+        if let Some(e) = error {
+            self.probes[index].fault();
+            if self.graph.plan.nodes[index].required {
+                self.cancel(e);
+            } else {
+                tracing::warn!(session = self.id, error = %e, "a node that is not required ended in error");
+            }
+        }
+        self.running.lock()[index] = false;
+        if self.remaining.fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.close();
+        }
+    }
+    /// No node runs any more: whatever stream is still open ends now.
+    pub(crate) fn close(&self) {
+        let end = match self.error() {
+            Some(e) => Terminal::Error(e),
+            None => Terminal::End,
+        };
+        for e in &self.edges {
+            e.finish(end.clone());
+        }
+        self.done.notify_waiters();
+    }
+    /// How it ended, or the first error so far.
+    pub(crate) fn error(&self) -> Option<RunError> {
+        self.error.lock().clone()
+    }
+    pub(crate) fn ended(&self) -> bool {
+        self.remaining.load(Ordering::Acquire) == 0
+    }
+    /// Waits until no node runs any more.
+    pub(crate) async fn ended_wait(&self) {
+        loop {
+            let wait = self.done.notified();
+            if self.ended() {
+                return;
+            }
+            wait.await;
+        }
+    }
+    /// Names of the nodes that still run.
+    pub(crate) fn still_running(&self) -> Vec<String> {
+        let running = self.running.lock();
+        let nodes = &self.graph.plan.nodes;
+        nodes.iter().zip(&*running).filter(|(_, r)| **r).map(|(n, _)| n.name.clone()).collect()
+    }
+    /// All figures of the session now.
+    pub(crate) fn stats(&self) -> SessionStats {
+        let now = self.clock.now();
+        SessionStats {
+            id: self.id,
+            edges: self.edges.iter().map(|e| e.stats(now)).collect(),
+            nodes: self.probes.iter().zip(&self.graph.plan.nodes).map(|(p, n)| p.stats(&n.name)).collect(),
+        }
+    }
+}
