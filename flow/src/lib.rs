@@ -7,8 +7,11 @@ mod file;
 mod lane;
 mod node;
 mod plan;
+pub mod pool;
 mod registry;
 mod schema;
+pub mod shared;
+mod sync;
 mod time;
 
 pub use amount::Amount;
