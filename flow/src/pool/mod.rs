@@ -23,3 +23,6 @@ use crate::Mono;
 
 /// How the pool and the shared stages read the engine's clock.
 pub type Now = std::sync::Arc<dyn Fn() -> Mono + Send + Sync>;
+
+#[cfg(all(test, not(omni_loom)))]
+mod tests;

@@ -24,3 +24,6 @@ pub use leased::{Advance, Leased};
 pub use member::{Batch, Member};
 pub use slots::{LeaseError, SlotId, SlotStats};
 pub use stage::{Stage, StageError};
+
+#[cfg(all(test, not(omni_loom)))]
+mod tests;
