@@ -25,6 +25,7 @@ pub mod shared;
 pub mod sim;
 mod sync;
 mod time;
+pub mod units;
 
 pub use amount::Amount;
 pub use chunk::{
@@ -36,13 +37,20 @@ pub use credit::Window;
 pub use edge::{EdgeCounts, EdgeStats, Terminal};
 pub use engine::{Engine, EngineBuilder, Graph, StartError};
 pub use error::{ErrorKind, RunError};
+pub use file::{
+    Code, Diagnostic, Diagnostics, Entry, Explained, GraphFile, Layer, Layers, Scalar, Severity, Source, Sources, Span,
+    Tree, Value,
+};
 pub use lane::{Epoch, Epochs, Lane, MAX_LANES};
 pub use node::{Body, BuildCx, BuildError, Ctx, Emit, Node, NodeError, PortError, Step, StepError};
-pub use plan::{EdgeClass, Mode, Place, Plan, PlanEdge, PlanNode, Policy, SessionPlan};
+pub use plan::{
+    CheckCx, Described, DescribedEdge, DescribedNode, EdgeClass, Memory, Mode, Place, Plan, PlanEdge, PlanNode, Policy,
+    SessionPlan, Warnings,
+};
 pub use playback::Playback;
 pub use port::{Event, In, Out, Permit, Sent};
 pub use probe::NodeStats;
-pub use registry::{Configured, Make, OptionError, Registry};
+pub use registry::{Configured, Make, OptionError, RESERVED, RegisterError, Registry};
 pub use schema::{Client, Opt, Port, Schema, Weight};
 pub use session::{
     ABORT_TIMEOUT, Input, InputError, OpenError, Session, SessionHandle, SessionIn, SessionOut, SessionStats,

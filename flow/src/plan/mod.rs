@@ -3,6 +3,19 @@
 //! A [`Plan`] can only be had from a [`GraphFile`](crate::GraphFile) that passed every check against a
 //! [`Registry`](crate::Registry), so nothing in it needs to be checked again.
 
+mod check;
+mod cycle;
+mod describe;
+mod draw;
+mod edge;
+mod hash;
+mod keys;
+mod kinds;
+mod node;
+
+pub use check::{CheckCx, Warnings};
+pub use describe::{Described, DescribedEdge, DescribedNode};
+
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,6 +40,8 @@ pub struct Plan {
     pub session: SessionPlan,
     /// `chunked: false`: every edge carries one chunk per request.
     pub chunked: bool,
+    /// Environment of all nodes. Values are never shown.
+    pub env: Vec<(String, String)>,
     /// A hash of all that two parts of one graph must agree on.
     pub hash: u64,
 }
@@ -54,12 +69,22 @@ pub struct PlanNode {
     pub slots: Option<usize>,
     /// Threads for its model.
     pub threads: Option<usize>,
+    /// Streams that may be worked on at once; `None` = all.
+    pub active_streams: Option<usize>,
     /// Longest time that one step may take before it is reported.
     pub step_budget: Option<Duration>,
     /// Longest time that its start may take.
     pub init_timeout: Duration,
     /// False: its death degrades, does not stop, the graph.
     pub required: bool,
+    /// What it may use, in bytes.
+    pub memory: Memory,
+    /// The key `sampling`: what a deployment chooses for a model.
+    pub sampling: Option<serde_json::Value>,
+    /// The key `chunk`: chunk policies, per output port or for all.
+    pub chunk: Option<serde_json::Value>,
+    /// Environment of this node: that of the graph with its own. Values are never shown.
+    pub env: Vec<(String, String)>,
     /// Longest path from any source, in edges: work nearer to the listener goes first.
     pub depth: usize,
     /// Its type with its options, ready to build.
@@ -126,6 +151,27 @@ pub enum Place {
     Shared,
 }
 
+impl Place {
+    /// Its name in graph files.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Task => "task",
+            Self::Pool => "pool",
+            Self::Thread => "thread",
+            Self::Shared => "shared",
+        }
+    }
+}
+
+/// A budget of memory, in bytes; 0 = not said.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Memory {
+    /// Main memory.
+    pub host: u64,
+    /// Memory of accelerators.
+    pub device: u64,
+}
+
 /// Limits of sessions.
 #[derive(Clone, Debug)]
 pub struct SessionPlan {
@@ -133,6 +179,8 @@ pub struct SessionPlan {
     pub mode: Mode,
     /// Sessions at once.
     pub max_sessions: usize,
+    /// An idle session ends after this; `None` = never.
+    pub idle_ttl: Option<Duration>,
 }
 
 /// How a client talks to the graph.
