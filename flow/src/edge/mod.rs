@@ -180,7 +180,8 @@ impl Edge {
                 {
                     return None;
                 }
-                let got = Kind { rate: Some(a.rate()), channels: Some(a.channels()), sample: Some(a.sample()), ..k.clone() };
+                let got =
+                    Kind { rate: Some(a.rate()), channels: Some(a.channels()), sample: Some(a.sample()), ..k.clone() };
                 got.to_string()
             }
             (Medium::Packet, Payload::Packet(x)) => {

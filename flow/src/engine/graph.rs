@@ -61,7 +61,9 @@ impl Graph {
     /// Figures of the shared stages, by node name.
     pub fn stages(&self) -> Vec<(String, crate::shared::StageStats)> {
         let pairs = self.0.plan.nodes.iter().zip(&self.0.bodies);
-        pairs.filter_map(|(n, b)| if let BodyKind::Started(s) = &b.0 { Some((n.name.clone(), s.stats())) } else { None }).collect()
+        pairs
+            .filter_map(|(n, b)| if let BodyKind::Started(s) = &b.0 { Some((n.name.clone(), s.stats())) } else { None })
+            .collect()
     }
 }
 

@@ -4,8 +4,8 @@ mod graph;
 mod spawner;
 mod watchdog;
 
-pub use graph::{Graph, StartError};
 pub(crate) use graph::GraphShared;
+pub use graph::{Graph, StartError};
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

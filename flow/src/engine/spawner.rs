@@ -19,7 +19,10 @@ impl Spawner {
     }
     /// Runs `f` where blocking is allowed and gives its result; `None` if it panicked or the runtime is going down. In
     /// a simulated world it runs in place.
-    pub(crate) async fn blocking<R: Send + 'static>(&self, f: impl FnOnce() -> R + Send + 'static) -> Result<R, String> {
+    pub(crate) async fn blocking<R: Send + 'static>(
+        &self,
+        f: impl FnOnce() -> R + Send + 'static,
+    ) -> Result<R, String> {
         match self {
             Self::Tokio(h) => h.spawn_blocking(f).await.map_err(|e| match e.try_into_panic() {
                 Ok(p) => crate::node::panic_text(&*p),

@@ -64,7 +64,11 @@ impl Watchdog {
                     Some(t) if t >= BLOCKED => {
                         if reported.insert((s.id, i)) {
                             let (from, to) = (&edge.spec.from, &edge.spec.to);
-                            tracing::warn!(session = s.id, edge = edge.spec.name, "{from} has waited {t:?} for {to} to take a chunk");
+                            tracing::warn!(
+                                session = s.id,
+                                edge = edge.spec.name,
+                                "{from} has waited {t:?} for {to} to take a chunk"
+                            );
                         }
                     }
                     _ => drop(reported.remove(&(s.id, i))),

@@ -56,8 +56,7 @@ impl BuildError {
 type Made<T> = Arc<dyn Fn() -> Result<T, BuildError> + Send + Sync>;
 type NodeFuture = Pin<Box<dyn Future<Output = Result<(), NodeError>> + Send>>;
 type MakeStage = Box<dyn FnOnce(StageConfig, Pool, Now) -> Arc<dyn AnyStage> + Send + Sync>;
-pub(crate) type NodeRun =
-    Box<dyn FnOnce(Ctx) -> NodeFuture + Send>;
+pub(crate) type NodeRun = Box<dyn FnOnce(Ctx) -> NodeFuture + Send>;
 
 /// What sessions' instances of a node are made from: cheap to call, heavy things already loaded.
 pub struct Body(pub(crate) BodyKind);

@@ -13,8 +13,8 @@ mod step;
 mod supervise;
 
 pub(crate) use any::AnyStep;
-pub(crate) use body::{BodyKind, NodeRun};
 pub use body::{Body, BuildCx, BuildError};
+pub(crate) use body::{BodyKind, NodeRun};
 pub use ctx::{Ctx, PortError};
 pub(crate) use ctx::{NodeShared, Ports};
 pub(crate) use leased::run_leased;

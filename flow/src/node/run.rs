@@ -1,11 +1,12 @@
 //! The loops that run steps: a chain of cheap ones on one task, or a heavy one on the compute pool.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use super::any::AnyStep;
-use super::{NodeError, NodeShared};
+use super::{NodeError, NodeShared, panic_text};
 use crate::edge::{Edge, EdgeRx, RawEvent, Terminal};
-use crate::error::RunError;
+use crate::error::{ErrorKind, RunError};
 use crate::port::{Out, Sent};
 use crate::{Chunk, Epoch, Lane, Payload, Stamp};
 
@@ -67,9 +68,7 @@ pub(crate) async fn run_chain(mut rx: EdgeRx, mut links: Vec<Link>, mut out: Out
             RawEvent::Fence(_) => links.iter_mut().for_each(|l| l.step.fence()),
             RawEvent::End(Terminal::End) => {
                 for i in 0..links.len() {
-                    let l = &mut links[i];
-                    l.step.end(&last, &mut chain.current).map_err(|e| named(e, &l.shared.path))?;
-                    l.pass(&mut chain.current);
+                    chain.end(&mut links, i, &last)?;
                     chain.through(&mut links, i + 1)?;
                     if chain.send(&mut out, tail.as_deref()).await == Sent::Gone {
                         return Ok(());
@@ -86,12 +85,25 @@ pub(crate) async fn run_chain(mut rx: EdgeRx, mut links: Vec<Link>, mut out: Out
 struct Chain {
     current: Vec<Chunk>,
     next: Vec<Chunk>,
+    /// The link whose step runs.
+    at: usize,
 }
 
 impl Chain {
-    /// Takes `current` through the links from `from` on; what comes out is in `current` again.
+    /// Takes `current` through the links from `from` on; what comes out is in `current` again. A panic is an error
+    /// under the name of the step that panicked, not of the task's first.
     fn through(&mut self, links: &mut [Link], from: usize) -> Result<(), NodeError> {
-        for link in &mut links[from..] {
+        match catch_unwind(AssertUnwindSafe(|| self.run(links, from))) {
+            Ok(done) => done,
+            Err(panic) => {
+                let path = links.get(self.at).map_or("", |l| &l.shared.path);
+                Err(RunError::new(ErrorKind::Panic, path, panic_text(&*panic)).into())
+            }
+        }
+    }
+    fn run(&mut self, links: &mut [Link], from: usize) -> Result<(), NodeError> {
+        for (i, link) in links.iter_mut().enumerate().skip(from) {
+            self.at = i;
             if self.current.is_empty() {
                 return Ok(());
             }
@@ -101,6 +113,16 @@ impl Chain {
             link.pass(&mut self.next);
             std::mem::swap(&mut self.current, &mut self.next);
         }
+        Ok(())
+    }
+    /// Ends the step of link `i`; what it held is in `current`.
+    fn end(&mut self, links: &mut [Link], i: usize, last: &Stamp) -> Result<(), NodeError> {
+        let Some(l) = links.get_mut(i) else { return Ok(()) };
+        match catch_unwind(AssertUnwindSafe(|| l.step.end(last, &mut self.current))) {
+            Ok(done) => done.map_err(|e| named(e, &l.shared.path))?,
+            Err(p) => return Err(RunError::new(ErrorKind::Panic, &l.shared.path, panic_text(&*p)).into()),
+        }
+        l.pass(&mut self.current);
         Ok(())
     }
     async fn send(&mut self, out: &mut Out<Payload>, tail: Option<&NodeShared>) -> Sent {
@@ -212,6 +234,6 @@ fn named(e: NodeError, path: &str) -> NodeError {
     match e.downcast::<RunError>() {
         Ok(e) if !e.node().is_empty() => e,
         Ok(e) => Box::new(RunError::new(e.kind(), path, e.message())),
-        Err(e) => Box::new(RunError::with_source(crate::error::ErrorKind::Node, path, e)),
+        Err(e) => Box::new(RunError::with_source(ErrorKind::Node, path, e)),
     }
 }

@@ -11,6 +11,7 @@ use super::NodeError;
 use crate::edge::{Edge, Terminal};
 use crate::error::{ErrorKind, RunError};
 use crate::owner::Owner;
+use crate::pool::PoolError;
 use crate::session::SessionShared;
 
 type NodeFuture = Pin<Box<dyn Future<Output = Result<(), NodeError>> + Send>>;
@@ -64,7 +65,11 @@ impl Future for Supervised {
                 let e = match e.downcast::<RunError>() {
                     Ok(e) if !e.node().is_empty() => *e,
                     Ok(e) => RunError::new(e.kind(), &me.path, e.message()),
-                    Err(e) => RunError::with_source(ErrorKind::Node, &me.path, e),
+                    Err(e) => match e.downcast::<PoolError>().map(|e| *e) {
+                        Ok(PoolError::Panicked { message }) => RunError::new(ErrorKind::Panic, &me.path, message),
+                        Ok(e) => RunError::with_source(ErrorKind::Node, &me.path, e),
+                        Err(e) => RunError::with_source(ErrorKind::Node, &me.path, e),
+                    },
                 };
                 me.close(Terminal::Error(e.clone()), Some(e));
             }

@@ -143,7 +143,9 @@ impl Make for SessionIn {
             (Some(_), Some(_)) => {
                 return Err(OptionError::new("kind", "is given together with `audio`", "keep one of the two"));
             }
-            (None, None) => return Err(OptionError::new("audio", "is missing", "write `audio: { rate: 16000 }` or `kind: text`")),
+            (None, None) => {
+                return Err(OptionError::new("audio", "is missing", "write `audio: { rate: 16000 }` or `kind: text`"));
+            }
             (Some(a), None) => {
                 if !(1000..=768_000).contains(&a.rate) {
                     return Err(OptionError::new("audio", format!("has a rate of {} Hz", a.rate), "use 8000 to 48000"));
@@ -151,11 +153,16 @@ impl Make for SessionIn {
                 if !(1..=64).contains(&a.channels) {
                     return Err(OptionError::new("audio", format!("has {} channels", a.channels), "use 1 or 2"));
                 }
-                Kind { rate: Some(a.rate), channels: Some(a.channels), sample: Some(SampleType::F32), ..Kind::of(Medium::Audio) }
+                Kind {
+                    rate: Some(a.rate),
+                    channels: Some(a.channels),
+                    sample: Some(SampleType::F32),
+                    ..Kind::of(Medium::Audio)
+                }
             }
-            (None, Some(k)) => {
-                k.parse().map_err(|e: crate::KindError| OptionError::new("kind", e.to_string(), "for instance `text`"))?
-            }
+            (None, Some(k)) => k
+                .parse()
+                .map_err(|e: crate::KindError| OptionError::new("kind", e.to_string(), "for instance `text`"))?,
         };
         Ok(())
     }

@@ -109,17 +109,9 @@ pub(crate) fn open(
         })
         .collect();
     // A client end has no task; a step in the middle of a fused chain runs on the task of the chain's head.
-    let head: Vec<bool> = (0..plan.nodes.len())
-        .map(|i| plan.nodes[i].schema.client.is_none() && !graph.fused_into(i))
-        .collect();
-    let session = Arc::new(SessionShared::new(
-        id,
-        graph.clone(),
-        lanes,
-        edges.clone(),
-        probes,
-        head.clone(),
-    ));
+    let head: Vec<bool> =
+        (0..plan.nodes.len()).map(|i| plan.nodes[i].schema.client.is_none() && !graph.fused_into(i)).collect();
+    let session = Arc::new(SessionShared::new(id, graph.clone(), lanes, edges.clone(), probes, head.clone()));
 
     let (mut inputs, mut outputs) = (BTreeMap::new(), BTreeMap::new());
     let mut tasks = Vec::new();
@@ -159,43 +151,44 @@ pub(crate) fn open(
             feeds.extend(plan.nodes[*n].outputs.iter().flatten().map(|e| edges[*e].clone()));
         }
         let owner = &owners[i];
-        let future: std::pin::Pin<Box<dyn Future<Output = Result<(), crate::NodeError>> + Send>> = match instances[i].take() {
-            Some(Instance::Step(step)) => {
-                let Some(rx) = take_rx(&mut rxs, 0) else { return Err(unfed(graph, i)) };
-                if node.place == Place::Task {
-                    let mut links = vec![Link { step, shared: shared[i].clone(), next: None }];
-                    for n in &chain[1..] {
-                        if let Some(Instance::Step(step)) = instances[*n].take() {
-                            let edge = plan.nodes[*n].inputs[0].map(|e| edges[e].clone());
-                            if let (Some(l), Some(edge)) = (links.last_mut(), edge) {
-                                l.next = Some(edge);
+        let future: std::pin::Pin<Box<dyn Future<Output = Result<(), crate::NodeError>> + Send>> =
+            match instances[i].take() {
+                Some(Instance::Step(step)) => {
+                    let Some(rx) = take_rx(&mut rxs, 0) else { return Err(unfed(graph, i)) };
+                    if node.place == Place::Task {
+                        let mut links = vec![Link { step, shared: shared[i].clone(), next: None }];
+                        for n in &chain[1..] {
+                            if let Some(Instance::Step(step)) = instances[*n].take() {
+                                let edge = plan.nodes[*n].inputs[0].map(|e| edges[e].clone());
+                                if let (Some(l), Some(edge)) = (links.last_mut(), edge) {
+                                    l.next = Some(edge);
+                                }
+                                links.push(Link { step, shared: shared[*n].clone(), next: None });
                             }
-                            links.push(Link { step, shared: shared[*n].clone(), next: None });
                         }
+                        let out = take_tx(&mut txs, last, Some(owner)).into_iter().flatten().collect();
+                        Box::pin(run_chain(rx, links, Out::new(out)))
+                    } else {
+                        let out = take_tx(&mut txs, i, Some(owner)).into_iter().flatten().collect();
+                        Box::pin(run_step_on_pool(rx, step, shared[i].clone(), Out::new(out)))
                     }
-                    let out = take_tx(&mut txs, last, Some(owner)).into_iter().flatten().collect();
-                    Box::pin(run_chain(rx, links, Out::new(out)))
-                } else {
-                    let out = take_tx(&mut txs, i, Some(owner)).into_iter().flatten().collect();
-                    Box::pin(run_step_on_pool(rx, step, shared[i].clone(), Out::new(out)))
                 }
-            }
-            Some(Instance::Leased(leased)) => {
-                let Some(rx) = take_rx(&mut rxs, 0) else { return Err(unfed(graph, i)) };
-                let out = take_tx(&mut txs, i, Some(owner)).into_iter().flatten().collect();
-                Box::pin(run_leased(rx, leased, shared[i].clone(), Out::new(out)))
-            }
-            Some(Instance::Node(run)) => {
-                let ins = node.schema.inputs.iter().enumerate();
-                let outs = take_tx(&mut txs, i, Some(owner));
-                let ports = Ports {
-                    inputs: ins.map(|(p, port)| (port.name.clone(), take_rx(&mut rxs, p))).collect(),
-                    outputs: node.schema.outputs.iter().zip(outs).map(|(p, t)| (p.name.clone(), Some(t))).collect(),
-                };
-                run(Ctx::new(shared[i].clone(), ports))
-            }
-            Some(Instance::Client) | None => Box::pin(std::future::ready(Ok(()))),
-        };
+                Some(Instance::Leased(leased)) => {
+                    let Some(rx) = take_rx(&mut rxs, 0) else { return Err(unfed(graph, i)) };
+                    let out = take_tx(&mut txs, i, Some(owner)).into_iter().flatten().collect();
+                    Box::pin(run_leased(rx, leased, shared[i].clone(), Out::new(out)))
+                }
+                Some(Instance::Node(run)) => {
+                    let ins = node.schema.inputs.iter().enumerate();
+                    let outs = take_tx(&mut txs, i, Some(owner));
+                    let ports = Ports {
+                        inputs: ins.map(|(p, port)| (port.name.clone(), take_rx(&mut rxs, p))).collect(),
+                        outputs: node.schema.outputs.iter().zip(outs).map(|(p, t)| (p.name.clone(), Some(t))).collect(),
+                    };
+                    run(Ctx::new(shared[i].clone(), ports))
+                }
+                Some(Instance::Client) | None => Box::pin(std::future::ready(Ok(()))),
+            };
         tasks.push(supervise(session.clone(), i, shared[i].path.clone(), owner.clone(), feeds, future));
     }
     // The edges inside fused chains have no ends of their own any more; nothing may see them as broken.

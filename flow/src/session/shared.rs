@@ -6,6 +6,7 @@ use std::task::Waker;
 
 use tokio::sync::Notify;
 
+use crate::Clock;
 use crate::edge::{Edge, Terminal};
 use crate::engine::GraphShared;
 use crate::error::{ErrorKind, RunError};
@@ -13,7 +14,6 @@ use crate::lanes::Lanes;
 use crate::probe::NodeProbe;
 use crate::session::stats::SessionStats;
 use crate::sync::Mutex;
-use crate::Clock;
 
 /// The middle of a session, held by its nodes' supervisors, its handle and the engine's watchdog.
 pub(crate) struct SessionShared {

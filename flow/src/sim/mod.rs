@@ -130,7 +130,6 @@ impl Sim {
     }
 }
 
-
 struct Ready {
     id: u64,
     shared: Arc<Shared>,

@@ -1,0 +1,230 @@
+//! Sessions as an embedder sees them: open, drain, abort, fail; fences; shared stages.
+
+mod common;
+
+use std::time::Duration;
+
+use common::*;
+use omni_flow::*;
+
+const CHAIN: &str = "
+graph: chain
+session: { mode: turn }
+nodes:
+  ask: { use: session.in, kind: text }
+  a: { use: test.pass, in: ask }
+  b: { use: test.repeat, times: 2, in: a }
+  c: { use: test.repeat, times: 1, in: b }
+  say: { use: session.out, in: c }
+";
+
+const DUPLEX: &str = "
+graph: duplex
+session: { mode: duplex }
+lanes: [reply]
+nodes:
+  ask: { use: session.in, kind: text }
+  turn: { use: test.turns, fences: reply, in: ask }
+  echo: { use: test.pass, in: turn }
+  speak: { use: test.speller, lane: reply, in: echo, place: shared }
+  heard: { use: session.out, in: echo }
+  say: { use: session.out, lane: reply, in: speak }
+";
+
+#[tokio::test]
+async fn runs_dry_and_ends_well_fused_or_not() {
+    let mut traces = Vec::new();
+    for fuse in [true, false] {
+        let engine = Engine::builder().fuse(fuse).build().unwrap();
+        let graph = start(&engine, CHAIN).await;
+        let mut s = graph.open().unwrap();
+        let mut ask = s.input("ask").unwrap();
+        let mut say = s.output("say").unwrap();
+        for t in ["x", "y"] {
+            assert_eq!(ask.send(text(t)).await, Ok(Sent::Queued));
+        }
+        ask.end();
+        let (got, end) = collect(&mut say).await;
+        assert!(matches!(end, Terminal::End), "{end:?}");
+        s.wait().await.unwrap();
+        let stats = s.stats();
+        let chunks: Vec<u64> = stats.edges.iter().map(|e| e.counts.chunks).collect();
+        traces.push((got, chunks, stats.nodes.iter().map(|n| n.steps).collect::<Vec<_>>()));
+    }
+    assert_eq!(traces[0], traces[1], "fused and unfused give the same trace");
+    assert_eq!(traces[0].0, ["x00", "x10", "y00", "y10", "flushed0", "flushed"]);
+}
+
+#[tokio::test]
+async fn a_failing_node_names_itself_and_other_sessions_go_on() {
+    let engine = Engine::new().unwrap();
+    let graph = start(&engine, CHAIN).await;
+    let mut good = graph.open().unwrap();
+    for (word, kind, words) in [("panic", ErrorKind::Panic, "told to"), ("fail", ErrorKind::Node, "told to fail")] {
+        let mut s = graph.open().unwrap();
+        let mut ask = s.input("ask").unwrap();
+        let mut say = s.output("say").unwrap();
+        ask.send(text(word)).await.unwrap();
+        let (got, end) = collect(&mut say).await;
+        assert!(got.is_empty());
+        let Terminal::Error(e) = end else { panic!("{word} ended well") };
+        assert_eq!((e.kind(), e.message(), e.node()), (kind, words, "chain/b"));
+        assert!(s.wait().await.unwrap_err().same(&e), "one error for all streams");
+        while ask.send(text("more")).await == Ok(Sent::Queued) {}
+    }
+    let mut ask = good.input("ask").unwrap();
+    let mut say = good.output("say").unwrap();
+    ask.send(text("x")).await.unwrap();
+    ask.end();
+    assert_eq!(collect(&mut say).await.0.len(), 4);
+    good.wait().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_barge_in_kills_the_answer_and_nothing_else() {
+    let engine = Engine::new().unwrap();
+    let graph = start(&engine, DUPLEX).await;
+    let mut s = graph.open().unwrap();
+    let mut ask = s.input("ask").unwrap();
+    let mut say = s.output("say").unwrap();
+    let mut heard = s.output("heard").unwrap();
+    let long = "a".repeat(500);
+    ask.send(text(&long)).await.unwrap();
+    // The answer is under way, and nobody takes more than its first letters: it waits for credit.
+    assert!(matches!(say.next().await, Event::Data(_, _)));
+    ask.send(text("!")).await.unwrap();
+    ask.send(text("bc")).await.unwrap();
+    ask.end();
+    let (rest, end) = collect(&mut say).await;
+    assert!(matches!(end, Terminal::End), "{end:?}");
+    let fence = rest.iter().position(|t| t == "|").expect("the fence is told");
+    assert_eq!(&rest[fence + 1..], ["b", "c"], "after the fence, the new answer alone");
+    assert!(rest.len() < 100, "the old answer died: {}", rest.len());
+    assert_eq!(collect(&mut heard).await.0, [&*long, "bc"], "the transcript is kept");
+    s.wait().await.unwrap();
+}
+
+#[tokio::test]
+async fn aborts_and_drops_leave_nothing_behind() {
+    let engine = Engine::new().unwrap();
+    let graph = start(&engine, DUPLEX).await;
+    for i in 0..200 {
+        let mut s = graph.open().unwrap();
+        let mut ask = s.input("ask").unwrap();
+        let mut say = s.output("say").unwrap();
+        ask.send(text("hello")).await.unwrap();
+        if i % 3 == 0 {
+            say.next().await;
+        }
+        if i % 2 == 0 {
+            s.abort().await.unwrap();
+            let (_, end) = collect(&mut say).await;
+            assert!(matches!(end, Terminal::Error(e) if e.kind() == ErrorKind::Aborted));
+        }
+    }
+    // Dropped sessions end by themselves.
+    for _ in 0..1000 {
+        if graph.stages()[0].1.leased == 0 {
+            break;
+        }
+        tokio::task::yield_now().await;
+        std::thread::yield_now();
+    }
+    assert_eq!(graph.stages()[0].1.leased, 0, "all slots are back");
+}
+
+#[tokio::test]
+async fn a_panicking_unit_ends_its_own_session() {
+    let engine = Engine::new().unwrap();
+    let graph = start(&engine, DUPLEX).await;
+    let mut s = graph.open().unwrap();
+    let mut say = s.output("say").unwrap();
+    let mut ask = s.input("ask").unwrap();
+    ask.send(text("ab*c")).await.unwrap();
+    let (got, end) = collect(&mut say).await;
+    assert_eq!(got, ["a", "b"]);
+    assert!(matches!(end, Terminal::Error(e) if e.node() == "duplex/speak" && e.kind() == ErrorKind::Panic));
+    assert_eq!(s.wait().await.unwrap_err().kind(), ErrorKind::Panic);
+}
+
+#[tokio::test]
+async fn drain_waits_and_names_who_holds_it_up() {
+    let engine = Engine::builder().clock(Clock::tokio()).build().unwrap();
+    let graph = start(&engine, CHAIN).await;
+    let mut s = graph.open().unwrap();
+    s.drain(Duration::from_secs(5)).await.unwrap();
+
+    let mut s = graph.open().unwrap();
+    let mut ask = s.input("ask").unwrap();
+    let _say = s.output("say");
+    ask.send(text("x")).await.unwrap();
+    // The input is held open: nothing ends.
+    let e = s.drain(Duration::from_millis(50)).await.unwrap_err();
+    assert_eq!(e.kind(), ErrorKind::Stuck);
+    assert!(e.message().contains('a'), "{e}");
+}
+
+#[tokio::test]
+async fn admission_is_bounded() {
+    let engine = Engine::new().unwrap();
+    let graph = start(&engine, &CHAIN.replace("mode: turn", "mode: turn, max-sessions: 2")).await;
+    let a = graph.open().unwrap();
+    let _b = graph.open().unwrap();
+    assert!(matches!(graph.open(), Err(OpenError::Full { limit: 2, .. })));
+    drop(a);
+    graph.open().unwrap();
+}
+
+#[tokio::test]
+async fn an_input_refuses_what_it_does_not_take() {
+    let engine = Engine::new().unwrap();
+    let graph = start(&engine, CHAIN).await;
+    let mut s = graph.open().unwrap();
+    let mut ask = s.input("ask").unwrap();
+    let e = ask.send(Pcm::mono(16_000, vec![0.0])).await.unwrap_err();
+    assert_eq!(
+        e.to_string(),
+        "the input takes text, not audio 16000 mono f32: convert it first, or change `session.in` in the graph file"
+    );
+    assert_eq!(ask.send(text("x")).await, Ok(Sent::Queued), "nothing changed");
+}
+
+#[tokio::test]
+async fn a_stream_node_stops_when_nobody_reads() {
+    let engine = Engine::new().unwrap();
+    let yaml = "
+graph: counting
+nodes:
+  n: { use: test.count }
+  out: { use: session.out, in: n }
+";
+    let graph = start(&engine, yaml).await;
+    let mut s = graph.open().unwrap();
+    let mut out = s.output("out").unwrap();
+    for i in 1..=100 {
+        match out.next().await {
+            Event::Data(stamp, Payload::Text(t)) => assert_eq!((&*t, stamp.seq), (i.to_string().as_str(), i - 1)),
+            e => panic!("{e:?}"),
+        }
+    }
+    drop(out);
+    s.wait().await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_silent_producer_meets_the_deadline() {
+    let engine = Engine::builder().clock(Clock::tokio()).inline().build().unwrap();
+    let yaml = CHAIN.replace("in: ask }", "in: { from: ask, deadline: 30s } }");
+    let graph = start(&engine, &yaml).await;
+    let mut s = graph.open().unwrap();
+    let mut say = s.output("say").unwrap();
+    let mut ask = s.input("ask").unwrap();
+    ask.send(text("x")).await.unwrap();
+    let began = tokio::time::Instant::now();
+    let (got, end) = collect(&mut say).await;
+    assert_eq!(got.len(), 2);
+    let Terminal::Error(e) = end else { panic!("ended well") };
+    assert_eq!((e.kind(), e.node()), (ErrorKind::InputTimeout, "chain/ask"));
+    assert!(began.elapsed() >= Duration::from_secs(30));
+    assert_eq!(ask.send(text("y")).await, Ok(Sent::Gone), "the producer is cancelled");
+}
