@@ -1,1 +1,3 @@
 //! Placeholder head; see ARCHITECTURE.md.
+
+pub mod chunking;
