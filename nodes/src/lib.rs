@@ -1,3 +1,4 @@
 //! Placeholder head; see ARCHITECTURE.md.
 
 pub mod chunking;
+pub mod turn;
