@@ -128,7 +128,10 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn collect(framer: &mut Framer, pieces: &[&[f32]], tail: Tail) -> (Vec<(u64, i64, Vec<f32>, usize)>, usize) {
+    /// Position, ticks, values and valid samples of each frame, and how many values were dropped.
+    type Collected = (Vec<(u64, i64, Vec<f32>, usize)>, usize);
+
+    fn collect(framer: &mut Framer, pieces: &[&[f32]], tail: Tail) -> Collected {
         let mut out = Vec::new();
         let mut take = |f: Frame<'_>| out.push((f.position, f.pts.ticks(), f.audio.to_vec(), f.valid));
         for piece in pieces {
@@ -142,9 +145,7 @@ mod tests {
     fn the_tail_is_filled_short_or_dropped() {
         let mut f = Framer::new(4, 1, 8_000).unwrap();
         let audio = [1.0, 2.0, 3.0, 4.0, 5.0];
-        let last = |(out, dropped): (Vec<(u64, i64, Vec<f32>, usize)>, usize)| {
-            out.last().map(|f| (f.0, f.2.clone(), f.3, dropped))
-        };
+        let last = |(out, dropped): Collected| out.last().map(|f| (f.0, f.2.clone(), f.3, dropped));
         assert_eq!(last(collect(&mut f, &[&audio], Tail::Pad)), Some((4, vec![5.0, 0.0, 0.0, 0.0], 1, 0)));
         assert_eq!(last(collect(&mut f, &[&audio], Tail::Short)), Some((4, vec![5.0], 1, 0)));
         assert_eq!(last(collect(&mut f, &[&audio], Tail::Drop)), Some((0, audio[..4].to_vec(), 4, 1)));

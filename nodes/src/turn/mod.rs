@@ -6,10 +6,12 @@
 //! replies. All positions are samples since the stream began, on a clock that never goes back.
 
 mod config;
+mod echo;
 mod event;
 mod machine;
 
 pub use config::{TurnConfig, TurnConfigError, TurnRules};
+pub use echo::EchoGate;
 pub use event::{Commit, EndReason, TurnError, TurnEvent};
 pub use machine::TurnMachine;
 

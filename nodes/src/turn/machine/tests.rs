@@ -1,3 +1,5 @@
+#![allow(clippy::single_range_in_vec_init, reason = "traces are lists of ranges of windows")]
+
 use super::super::TurnConfig;
 use super::*;
 use proptest::prelude::*;
@@ -32,19 +34,12 @@ fn run(config: TurnConfig, signal: &[f32], chunk: usize, speech: &[Range<usize>]
     out
 }
 /// Start, end, reason and audio of the ended turns.
-fn items(events: &[TurnEvent]) -> Vec<(u64, u64, EndReason, &[f32])> {
-    let item = |e: &'_ TurnEvent| match e {
-        TurnEvent::TurnEnded { .. } => true,
-        _ => false,
+fn items<'a>(events: &'a [TurnEvent]) -> Vec<(u64, u64, EndReason, &'a [f32])> {
+    let item = |e: &'a TurnEvent| match e {
+        TurnEvent::TurnEnded { start, end, reason, audio, .. } => Some((*start, *end, *reason, &audio[..])),
+        _ => None,
     };
-    events
-        .iter()
-        .filter(|e| item(e))
-        .map(|e| match e {
-            TurnEvent::TurnEnded { start, end, reason, audio, .. } => (*start, *end, *reason, &audio[..]),
-            _ => unreachable!(),
-        })
-        .collect()
+    events.iter().filter_map(item).collect()
 }
 fn starts(events: &[TurnEvent]) -> Vec<u64> {
     events
