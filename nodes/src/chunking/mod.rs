@@ -23,5 +23,5 @@ pub use config::{ChunkConfig, ChunkConfigError, ChunkWarning, Initial, Policy};
 pub use continuity::{RampReport, RampStep, check_ramp, ramp_limit};
 pub use initial::{Load, dynamic_initial, initial_for, largest_step};
 pub use padding::PaddingFilter;
-pub use reference::ReferenceFrames;
+pub use reference::{DEFAULT_REFERENCE_FRAMES, ReferenceFrames};
 pub use watermark::{Watermark, WatermarkError};
