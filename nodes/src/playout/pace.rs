@@ -3,7 +3,7 @@
 //! After a stall at most one extra frame leaves per frame interval of the grid, until the pace is back on the grid; the
 //! time base never moves because somebody was late. The grid is computed from the count of samples, so it never drifts.
 
-use omni_flow::{MediaTime, Mono};
+use omni_flow::Mono;
 
 /// Most frames in one interval of the grid: the one that is due and one extra.
 const MOST_PER_INTERVAL: u32 = 2;
@@ -74,7 +74,9 @@ impl Pace {
     }
 
     const fn at(&self, samples: u64) -> Mono {
-        self.t0.plus(MediaTime::from_samples(samples, self.rate).to_duration())
+        // One rounding, down to a nanosecond; media ticks would add another at unusual rates.
+        let ns = samples as u128 * 1_000_000_000 / self.rate as u128;
+        Mono(self.t0.0.saturating_add(if ns > u64::MAX as u128 { u64::MAX } else { ns as u64 }))
     }
     const fn interval_of(&self, now: Mono) -> u64 {
         self.elapsed_samples(now) / self.frame
