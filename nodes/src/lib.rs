@@ -1,1 +1,12 @@
-//! Placeholder head; see ARCHITECTURE.md.
+//! The node library of omni-flow: audio, speech, text, utilities and models.
+//!
+//! Model runtimes here know nothing of the engine: plain structs, one unit of work per call, no clock. The nodes
+//! that put them into a graph are thin.
+
+pub mod catalogue;
+#[cfg(test)]
+mod testing;
+#[cfg(any())]
+pub mod silero;
+#[cfg(feature = "whisper")]
+pub mod whisper;
