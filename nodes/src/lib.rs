@@ -6,7 +6,7 @@
 pub mod catalogue;
 #[cfg(test)]
 mod testing;
-#[cfg(any())]
+#[cfg(feature = "silero")]
 pub mod silero;
 #[cfg(feature = "whisper")]
 pub mod whisper;
