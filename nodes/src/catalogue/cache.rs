@@ -96,8 +96,10 @@ impl Part {
 
     /// Throws away what is in it.
     pub fn restart(&mut self) -> Result<(), FetchError> {
-        self.file.set_len(0).map_err(|e| FetchError::io(&self.path, e))?;
-        self.len = 0;
+        if self.len > 0 {
+            self.file.set_len(0).map_err(|e| FetchError::io(&self.path, e))?;
+            self.len = 0;
+        }
         Ok(())
     }
 

