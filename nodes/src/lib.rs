@@ -4,9 +4,9 @@
 //! that put them into a graph are thin.
 
 pub mod catalogue;
-#[cfg(test)]
-mod testing;
 #[cfg(feature = "silero")]
 pub mod silero;
+#[cfg(test)]
+mod testing;
 #[cfg(feature = "whisper")]
 pub mod whisper;

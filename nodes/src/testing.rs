@@ -87,7 +87,8 @@ fn resample(pcm: &[f32], rate: usize) -> Vec<f32> {
         let base = centre.floor() as isize;
         let tap = |k: isize| {
             let x = k as f64 - centre;
-            let sinc = if x.abs() < 1e-9 { cut } else { (std::f64::consts::PI * x * cut).sin() / (std::f64::consts::PI * x) };
+            let sinc =
+                if x.abs() < 1e-9 { cut } else { (std::f64::consts::PI * x * cut).sin() / (std::f64::consts::PI * x) };
             let window = 0.5 + 0.5 * (std::f64::consts::PI * x / (half as f64 + 1.)).cos();
             usize::try_from(k).ok().and_then(|k| pcm.get(k)).map_or(0., |&v| f64::from(v) * sinc * window)
         };

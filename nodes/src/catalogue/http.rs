@@ -104,7 +104,9 @@ async fn once(
         }
     }
     match total {
-        Some(expected) if expected != part.len => Err(FetchError::Size { url: url.to_owned(), got: part.len, expected }),
+        Some(expected) if expected != part.len => {
+            Err(FetchError::Size { url: url.to_owned(), got: part.len, expected })
+        }
         _ => Ok(()),
     }
 }

@@ -131,7 +131,8 @@ impl Catalogue {
     /// [`FetchError::Catalogue`], [`FetchError::BadName`].
     pub fn from_json(text: &str) -> Result<Self, FetchError> {
         let models: Vec<Model> = serde_json::from_str(text).map_err(|e| FetchError::Catalogue(e.to_string()))?;
-        let packages = |m: &Model| m.files.iter().flat_map(|f| f.wheels.clone()).map(|w| (w.package, w.version)).collect();
+        let packages =
+            |m: &Model| m.files.iter().flat_map(|f| f.wheels.clone()).map(|w| (w.package, w.version)).collect();
         for model in &models {
             let pins: Vec<(String, String)> = packages(model);
             let mut names = vec![&model.name];

@@ -110,7 +110,12 @@ mod tests {
         assert!(framer.push(&[2.; 1500], |start, _| if start == 512 { Err(()) } else { Ok(()) }).is_err());
         assert_eq!(framer.pending(), 1500 - 512);
         let mut starts = Vec::new();
-        framer.push(&[], |s, _| { starts.push(s); Ok::<_, ()>(()) }).unwrap();
+        framer
+            .push(&[], |s, _| {
+                starts.push(s);
+                Ok::<_, ()>(())
+            })
+            .unwrap();
         assert_eq!(starts, [512]);
     }
 

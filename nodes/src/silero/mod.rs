@@ -92,7 +92,9 @@ impl SileroModel {
             .map_err(|_| malformed("the runtime gave up on it".into()))?
             .map_err(|e| malformed(e.to_string()))?;
         let names = |ids: &[NodeId]| -> Vec<String> {
-            ids.iter().map(|&id| model.node_info(id).and_then(|n| n.name().map(str::to_owned)).unwrap_or_default()).collect()
+            ids.iter()
+                .map(|&id| model.node_info(id).and_then(|n| n.name().map(str::to_owned)).unwrap_or_default())
+                .collect()
         };
         let mut inputs = names(model.input_ids());
         inputs.sort();

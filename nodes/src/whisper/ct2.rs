@@ -105,7 +105,10 @@ pub fn parse(bytes: &[u8]) -> Result<Ct2<'_>, Ct2Error> {
         let at = r.at;
         let (alias, target) = (r.string()?, r.string()?);
         let Some(variable) = out.variables.get(&target).cloned() else {
-            return Err(Ct2Error { offset: at, what: format!("alias `{alias}` points to `{target}`, which is not there") });
+            return Err(Ct2Error {
+                offset: at,
+                what: format!("alias `{alias}` points to `{target}`, which is not there"),
+            });
         };
         out.variables.entry(alias).or_insert(variable);
     }

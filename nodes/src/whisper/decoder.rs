@@ -66,8 +66,10 @@ impl Decoder {
                 ffn: Ffn::load(w, SIDE, l, d)?,
             });
         }
-        let norm =
-            Norm { weight: w.outer(Outer::Norm(SIDE, "weight"), &[d])?, bias: w.outer(Outer::Norm(SIDE, "bias"), &[d])? };
+        let norm = Norm {
+            weight: w.outer(Outer::Norm(SIDE, "weight"), &[d])?,
+            bias: w.outer(Outer::Norm(SIDE, "bias"), &[d])?,
+        };
         Ok(Self {
             embeddings: w.outer(Outer::Embeddings, &[sizes.vocabulary, d])?,
             positions: w.outer(Outer::Positions(SIDE), &[sizes.text_rows, d])?,

@@ -31,10 +31,8 @@ impl Encoder {
     pub fn load(w: &Weights<'_>, sizes: &Sizes) -> std::result::Result<Self, WhisperError> {
         let (d, mels) = (sizes.width, sizes.mels);
         let flat = |t: Tensor, n: usize| t.reshape((d, n)).map_err(|e| w.run(e));
-        let conv1 = Linear::new(
-            flat(w.outer(Outer::Conv1Weight, &[d, mels, 3])?, 3 * mels)?,
-            w.outer(Outer::Conv1Bias, &[d])?,
-        );
+        let conv1 =
+            Linear::new(flat(w.outer(Outer::Conv1Weight, &[d, mels, 3])?, 3 * mels)?, w.outer(Outer::Conv1Bias, &[d])?);
         let conv2 =
             Linear::new(flat(w.outer(Outer::Conv2Weight, &[d, d, 3])?, 3 * d)?, w.outer(Outer::Conv2Bias, &[d])?);
         let mut layers = Vec::new();
@@ -46,8 +44,10 @@ impl Encoder {
                 ffn: Ffn::load(w, SIDE, l, d)?,
             });
         }
-        let norm =
-            Norm { weight: w.outer(Outer::Norm(SIDE, "weight"), &[d])?, bias: w.outer(Outer::Norm(SIDE, "bias"), &[d])? };
+        let norm = Norm {
+            weight: w.outer(Outer::Norm(SIDE, "weight"), &[d])?,
+            bias: w.outer(Outer::Norm(SIDE, "bias"), &[d])?,
+        };
         let positions = w.outer(Outer::Positions(SIDE), &[sizes.audio_rows, d])?;
         Ok(Self { conv1, conv2, positions, layers, norm, heads: sizes.heads, d })
     }
@@ -94,7 +94,8 @@ mod tests {
         for stride in [1, 2] {
             let x = Tensor::randn(0f32, 1., (n, c), &Device::Cpu).unwrap();
             let kernel = Tensor::randn(0f32, 1., (out, c, 3), &Device::Cpu).unwrap();
-            let ours = windows(&x, stride).unwrap().matmul(&kernel.reshape((out, 3 * c)).unwrap().t().unwrap()).unwrap();
+            let ours =
+                windows(&x, stride).unwrap().matmul(&kernel.reshape((out, 3 * c)).unwrap().t().unwrap()).unwrap();
             let theirs = x.t().unwrap().unsqueeze(0).unwrap().conv1d(&kernel, 1, stride, 1, 1).unwrap();
             let diff = (ours.t().unwrap() - theirs.squeeze(0).unwrap()).unwrap().abs().unwrap();
             assert!(diff.max_all().unwrap().to_scalar::<f32>().unwrap() < 1e-5, "stride {stride}");

@@ -20,10 +20,7 @@ impl Linear {
         out: usize,
         input: usize,
     ) -> std::result::Result<Self, WhisperError> {
-        Ok(Self {
-            weight: w.matrix(side, layer, part, out, input)?,
-            bias: w.vector(side, layer, part, "bias", out)?,
-        })
+        Ok(Self { weight: w.matrix(side, layer, part, out, input)?, bias: w.vector(side, layer, part, "bias", out)? })
     }
 
     pub fn new(weight: Tensor, bias: Tensor) -> Self {

@@ -91,7 +91,8 @@ mod tests {
 
     #[test]
     fn a_tone_lights_its_band() {
-        let pcm: Vec<f32> = (0..16_000).map(|i| (i as f32 * 1000. * std::f32::consts::TAU / 16_000.).sin() * 0.5).collect();
+        let pcm: Vec<f32> =
+            (0..16_000).map(|i| (i as f32 * 1000. * std::f32::consts::TAU / 16_000.).sin() * 0.5).collect();
         let mel = LogMel::new(80).compute(&pcm);
         assert_eq!(mel.len(), 100 * 80);
         let frame = &mel[50 * 80..51 * 80];

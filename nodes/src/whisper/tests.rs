@@ -29,11 +29,7 @@ fn hears_the_clips() {
         ),
         ("05_cards005_8k_mulaw.wav", "eight of spades four of clubs seven of hearts".into(), 1),
         ("06_goforward_noisy_16k.wav", "go forward ten meters".into(), 0),
-        (
-            "07_two_utterances_with_silence_24k.wav",
-            format!("{first} he might even have been made amiable himself"),
-            2,
-        ),
+        ("07_two_utterances_with_silence_24k.wav", format!("{first} he might even have been made amiable himself"), 2),
         ("11_browser_mic_48k.wav", first.into(), 0),
     ];
     for (file, said, allowed) in clips {
@@ -94,7 +90,8 @@ fn english_only_refuses_other_languages() {
 fn usual_names(name: &str) -> Vec<String> {
     let name = name.replace("layer_norm/gamma", "layer_norm.weight").replace("layer_norm/beta", "layer_norm.bias");
     let name = name.replace("position_encodings/encodings", "embed_positions.weight");
-    let name = name.replace("decoder/embeddings", "decoder/embed_tokens").replace('/', ".").replace("layer_", "layers.");
+    let name =
+        name.replace("decoder/embeddings", "decoder/embed_tokens").replace('/', ".").replace("layer_", "layers.");
     let name = name.replace("layers.norm", "layer_norm");
     let split = |from: &str, to: &[&str]| to.iter().map(|t| format!("model.{}", name.replace(from, t))).collect();
     let attention = [
@@ -185,7 +182,10 @@ fn damaged_files_are_errors_that_name_them() {
     changed[at + 5] = 0;
     std::fs::write(&files.weights, changed).unwrap();
     let error = load();
-    assert!(matches!(&error, WhisperError::Shape { tensor, got, .. } if tensor == "encoder/conv2/bias" && got == &[192]), "{error}");
+    assert!(
+        matches!(&error, WhisperError::Shape { tensor, got, .. } if tensor == "encoder/conv2/bias" && got == &[192]),
+        "{error}"
+    );
     // Weights that are no numbers end in an error, not in words.
     let mut poisoned = whole;
     let name = b"decoder/layer_norm/gamma\0";

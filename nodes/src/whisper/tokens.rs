@@ -31,7 +31,9 @@ impl Tokens {
         let bytes = super::weights::read(file)?;
         let tokenizer = Tokenizer::from_bytes(&bytes).map_err(|e| bad(e.to_string()))?;
         let id = |name: &str| tokenizer.token_to_id(name).filter(|&id| (id as usize) < vocabulary);
-        let need = |name: &str| id(name).ok_or_else(|| bad(format!("no token `{name}` within the vocabulary of {vocabulary}")));
+        let need = |name: &str| {
+            id(name).ok_or_else(|| bad(format!("no token `{name}` within the vocabulary of {vocabulary}")))
+        };
         let no_timestamps = need("<|notimestamps|>")?;
         let (start, end) = (need("<|startoftranscript|>")?, need("<|endoftext|>")?);
         let mut languages = Vec::new();

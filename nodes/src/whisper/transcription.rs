@@ -115,7 +115,8 @@ impl Transcription {
             Some(prompt) => prompt,
             None => {
                 let mut none = KeyValues::default();
-                let row = self.model.compute(|m| last_row(&m.decoder.forward(&[tokens.start], &mut none, &audio)?))?;
+                let row =
+                    self.model.compute(|m| last_row(&m.decoder.forward(&[tokens.start], &mut none, &audio)?))?;
                 let best = tokens.languages.iter().max_by(|a, b| row[a.1 as usize].total_cmp(&row[b.1 as usize]));
                 let (code, id) = best.cloned().unwrap_or_default();
                 self.language = Some(code);

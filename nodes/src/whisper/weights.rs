@@ -75,7 +75,14 @@ impl<'a> Weights<'a> {
     }
 
     /// The weight matrix [out, in] of a part, parts that belong together stacked along `out`.
-    pub fn matrix(&self, side: Side, layer: usize, part: Part, out: usize, input: usize) -> Result<Tensor, WhisperError> {
+    pub fn matrix(
+        &self,
+        side: Side,
+        layer: usize,
+        part: Part,
+        out: usize,
+        input: usize,
+    ) -> Result<Tensor, WhisperError> {
         let names = self.layer_names(side, layer, part, "weight");
         let each = out / names.len();
         let parts: Vec<Tensor> = names.iter().map(|n| self.tensor(n, &[each, input])).collect::<Result<_, _>>()?;
