@@ -1,1 +1,4 @@
 //! Placeholder head; see ARCHITECTURE.md.
+
+#[cfg(feature = "chat")]
+pub mod chat;
