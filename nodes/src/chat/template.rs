@@ -3,7 +3,7 @@
 //! A template in the file (`tokenizer.chat_template`, Jinja as Python's chat templates use it) is run with a bounded
 //! amount of work and never reaches files. Built-in templates serve files without one and callers who ask for them.
 
-use minijinja::{Environment, ErrorKind, Value, context};
+use minijinja::{Environment, ErrorKind, Value, context, syntax::SyntaxConfig};
 
 use super::{
     error::ChatError,
@@ -54,8 +54,9 @@ impl Template {
     /// [`ChatError::Template`] if it does not parse.
     pub fn jinja(source: &str, bos: &str, eos: &str) -> Result<Self, ChatError> {
         let mut env = Environment::new();
-        env.set_trim_blocks(true);
-        env.set_lstrip_blocks(true);
+        let mut syntax = SyntaxConfig::builder();
+        syntax.trim_blocks(true).lstrip_blocks(true);
+        env.set_syntax(syntax.build().map_err(fail)?);
         env.set_fuel(Some(FUEL));
         env.set_unknown_method_callback(minijinja_contrib::pycompat::unknown_method_callback);
         env.add_function("raise_exception", |why: String| -> Result<Value, minijinja::Error> {
@@ -78,14 +79,18 @@ impl Template {
             Source::Builtin(Builtin::Llama3) => Ok(llama3(messages, &self.bos)),
             Source::Builtin(Builtin::Gemma) => Ok(gemma(messages, &self.bos)),
             Source::Jinja(env, source) => {
+                let messages: Vec<Value> = messages
+                    .iter()
+                    .map(|m| context! { role => m.role.as_str(), content => m.content.as_str() })
+                    .collect();
                 let template = env.template_from_named_str("chat", source).map_err(fail)?;
                 template
                     .render(context! {
                         messages => messages,
                         add_generation_prompt => true,
                         enable_thinking => false,
-                        bos_token => self.bos,
-                        eos_token => self.eos,
+                        bos_token => self.bos.as_str(),
+                        eos_token => self.eos.as_str(),
                     })
                     .map_err(fail)
             }
