@@ -73,7 +73,8 @@ async fn serve(plays: Vec<Play>) -> Server {
 fn complete(request: &[u8]) -> bool {
     let text = String::from_utf8_lossy(request);
     let Some((head, body)) = text.split_once("\r\n\r\n") else { return false };
-    let length = head.lines().find_map(|l| l.to_lowercase().strip_prefix("content-length:").map(|v| v.trim().to_string()));
+    let length =
+        head.lines().find_map(|l| l.to_lowercase().strip_prefix("content-length:").map(|v| v.trim().to_string()));
     length.and_then(|l| l.parse::<usize>().ok()).is_some_and(|n| body.len() >= n)
 }
 
@@ -101,7 +102,10 @@ fn config(url: &str) -> RemoteConfig {
     RemoteConfig { retry_delay: Duration::ZERO, retries: 0, ..RemoteConfig::new(url, "tiny") }
 }
 
-async fn ask_with(config: RemoteConfig, sampling: &Sampling) -> Result<(String, FinishReason, Option<Usage>), RemoteError> {
+async fn ask_with(
+    config: RemoteConfig,
+    sampling: &Sampling,
+) -> Result<(String, FinishReason, Option<Usage>), RemoteError> {
     let mut stream = RemoteChat::new(config)?.stream(&[Message::user("Hi")], sampling).await?;
     let mut text = String::new();
     let mut end = None;
@@ -139,7 +143,10 @@ async fn every_early_end_is_an_error() {
     for i in (0..finish).step_by(7) {
         let server = serve(vec![Play::Pieces(vec![ok(&bytes[..i])])]).await;
         let error = ask(config(&server.url)).await.unwrap_err();
-        assert!(matches!(error, RemoteError::Unreachable { .. } | RemoteError::Malformed { .. }), "cut at {i}: {error}");
+        assert!(
+            matches!(error, RemoteError::Unreachable { .. } | RemoteError::Malformed { .. }),
+            "cut at {i}: {error}"
+        );
     }
     // Some servers leave out the last line.
     let server = serve(vec![Play::Pieces(vec![ok(&bytes[..finish])])]).await;
@@ -167,7 +174,8 @@ async fn the_request_says_what_was_asked_and_the_key_stays_secret() {
     for shown in [error.to_string(), format!("{error:?}"), format!("{client:?}")] {
         assert!(!shown.contains(&key), "{shown}");
     }
-    let missing = RemoteConfig { api_key_env: Some("OMNI_FLOW_NO_SUCH_KEY".into()), ..RemoteConfig::new("http://x", "m") };
+    let missing =
+        RemoteConfig { api_key_env: Some("OMNI_FLOW_NO_SUCH_KEY".into()), ..RemoteConfig::new("http://x", "m") };
     assert_eq!(RemoteChat::new(missing).unwrap_err(), RemoteError::MissingKey("OMNI_FLOW_NO_SUCH_KEY".into()));
 }
 
@@ -178,8 +186,12 @@ async fn refusals_are_typed_and_show_the_servers_words() {
         async move { ask(config(&serve(vec![play]).await.url)).await.unwrap_err() }
     };
     let e = refusal("404 Not Found", "", r#"{"error":{"message":"model not found"}}"#).await;
-    assert!(matches!(&e, RemoteError::NotFound { model, body, .. } if model == "tiny" && body == "model not found"), "{e}");
-    let e = refusal("400 Bad Request", "", r#"{"error":{"code":"context_length_exceeded","message":"too long"}}"#).await;
+    assert!(
+        matches!(&e, RemoteError::NotFound { model, body, .. } if model == "tiny" && body == "model not found"),
+        "{e}"
+    );
+    let e =
+        refusal("400 Bad Request", "", r#"{"error":{"code":"context_length_exceeded","message":"too long"}}"#).await;
     assert_eq!(e, RemoteError::ContextLength { body: "too long".into() });
     let e = refusal("429 Too Many Requests", "retry-after: 7\r\n", "slow down").await;
     assert_eq!(e, RemoteError::RateLimited { retry_after: Some(Duration::from_secs(7)), body: "slow down".into() });
@@ -272,11 +284,7 @@ async fn dropping_the_stream_closes_the_connection() {
 
 #[test]
 fn addresses_are_checked() {
-    for (url, part) in [
-        ("", "no address"),
-        ("ftp://x", "http"),
-        ("http://user:pass@x", "credentials"),
-    ] {
+    for (url, part) in [("", "no address"), ("ftp://x", "http"), ("http://user:pass@x", "credentials")] {
         let error = RemoteChat::new(RemoteConfig::new(url, "m")).unwrap_err().to_string();
         assert!(error.contains(part) && !error.contains("pass@"), "{url}: {error}");
     }

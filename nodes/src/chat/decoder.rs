@@ -255,7 +255,13 @@ fn attend(
             softmax(row, first, position + 1);
         }
         let weights = View::rows(&b.scores, m, total, total);
-        matmul(weights, View::rows(&values[shared..], total, s.head, kv_width), 1.0, &mut b.mixed[h * s.head..], q_width);
+        matmul(
+            weights,
+            View::rows(&values[shared..], total, s.head, kv_width),
+            1.0,
+            &mut b.mixed[h * s.head..],
+            q_width,
+        );
     }
     project(&b.mixed, &layer.o, m, &mut b.branch);
 }

@@ -128,7 +128,9 @@ impl Gguf {
         }
         let alignment = match metadata.get("general.alignment") {
             None => 32,
-            Some(v) => v.as_u64().filter(|a| a.is_power_of_two() && *a <= 1 << 20).ok_or("invalid general.alignment")?,
+            Some(v) => {
+                v.as_u64().filter(|a| a.is_power_of_two() && *a <= 1 << 20).ok_or("invalid general.alignment")?
+            }
         };
         let data_start = (r.at as u64).next_multiple_of(alignment);
         Ok(Self { metadata, tensors, data_start, file_len })

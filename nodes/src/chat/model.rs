@@ -68,7 +68,10 @@ struct Prefix {
 
 impl std::fmt::Debug for ChatModel {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("ChatModel").field("tokenizer", &self.tokenizer).field("options", &self.options).finish_non_exhaustive()
+        f.debug_struct("ChatModel")
+            .field("tokenizer", &self.tokenizer)
+            .field("options", &self.options)
+            .finish_non_exhaustive()
     }
 }
 
@@ -132,10 +135,8 @@ impl ChatModel {
     /// # Errors
     /// [`ChatError::Template`], [`ChatError::Tokenize`].
     pub fn prompt(&self, messages: &[Message]) -> Result<Vec<u32>, ChatError> {
-        let guarded: Vec<Message> = messages
-            .iter()
-            .map(|m| Message { role: m.role, content: self.tokenizer.guard(&m.content) })
-            .collect();
+        let guarded: Vec<Message> =
+            messages.iter().map(|m| Message { role: m.role, content: self.tokenizer.guard(&m.content) }).collect();
         self.tokenizer.encode(&self.template.render(&guarded)?)
     }
 

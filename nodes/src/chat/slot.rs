@@ -71,7 +71,10 @@ pub struct ChatSlot {
 
 impl std::fmt::Debug for ChatSlot {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("ChatSlot").field("history", &self.history).field("tokens", &self.tokens.len()).finish_non_exhaustive()
+        f.debug_struct("ChatSlot")
+            .field("history", &self.history)
+            .field("tokens", &self.tokens.len())
+            .finish_non_exhaustive()
     }
 }
 
@@ -116,7 +119,8 @@ impl ChatSlot {
     /// Bytes of this conversation's own memory.
     pub fn bytes(&self) -> usize {
         let text: usize = self.history.fixed().iter().chain(self.history.turns()).map(|m| m.content.capacity()).sum();
-        let job = self.job.as_ref().map_or(0, |j| 4 * (j.logits.capacity() + j.prompt.capacity()) + j.answer.capacity());
+        let job =
+            self.job.as_ref().map_or(0, |j| 4 * (j.logits.capacity() + j.prompt.capacity()) + j.answer.capacity());
         self.state.bytes() + 4 * (self.tokens.capacity() + self.fixed.capacity()) + text + job
     }
 

@@ -65,7 +65,12 @@ impl Template {
         // Templates print the date into the system text; a fixed one keeps prompts equal from run to run.
         env.add_function("strftime_now", |_: String| "26 Jul 2024");
         env.template_from_named_str("chat", source).map_err(fail)?;
-        Ok(Self { source: Source::Jinja(Box::new(env), source.into()), bos: bos.into(), eos: eos.into(), thinks: false })
+        Ok(Self {
+            source: Source::Jinja(Box::new(env), source.into()),
+            bos: bos.into(),
+            eos: eos.into(),
+            thinks: false,
+        })
     }
 
     /// The prompt for `messages`, open for the assistant's answer.

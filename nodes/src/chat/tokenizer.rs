@@ -74,7 +74,10 @@ enum Kind {
 
 impl std::fmt::Debug for Tokenizer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Tokenizer").field("tokens", &self.pieces.len()).field("ends", &self.ends).finish_non_exhaustive()
+        f.debug_struct("Tokenizer")
+            .field("tokens", &self.pieces.len())
+            .field("ends", &self.ends)
+            .finish_non_exhaustive()
     }
 }
 
@@ -101,13 +104,13 @@ impl Tokenizer {
             _ => None,
         };
         let id = |key: &str| {
-            get(key).and_then(Value::as_u64).and_then(|n| u32::try_from(n).ok()).filter(|&n| (n as usize) < tokens.len())
+            get(key)
+                .and_then(Value::as_u64)
+                .and_then(|n| u32::try_from(n).ok())
+                .filter(|&n| (n as usize) < tokens.len())
         };
-        let unsupported = |what: String, supported: String| ChatError::UnsupportedFeature {
-            path: path.into(),
-            what,
-            supported,
-        };
+        let unsupported =
+            |what: String, supported: String| ChatError::UnsupportedFeature { path: path.into(), what, supported };
         let model = get("model").and_then(Value::as_str).unwrap_or("");
         let kind = match model {
             "gpt2" => {
@@ -131,7 +134,10 @@ impl Tokenizer {
                 Kind::Pieces(SentencePiece::new(&tokens, &scores, unknown, space, |i| matches!(type_of(i), 1 | 4 | 6)))
             }
             other => {
-                return Err(unsupported(format!("a tokenizer of type `{other}` (`tokenizer.ggml.model`)"), "gpt2, llama".into()));
+                return Err(unsupported(
+                    format!("a tokenizer of type `{other}` (`tokenizer.ggml.model`)"),
+                    "gpt2, llama".into(),
+                ));
             }
         };
         let special: HashMap<String, u32> = tokens
@@ -155,7 +161,8 @@ impl Tokenizer {
         lengths.sort_unstable_by(|a, b| b.cmp(a));
         lengths.dedup();
         let bos = id("bos_token_id");
-        let mut ends: Vec<u32> = ["eos_token_id", "eot_token_id", "eom_token_id"].iter().filter_map(|k| id(k)).collect();
+        let mut ends: Vec<u32> =
+            ["eos_token_id", "eot_token_id", "eom_token_id"].iter().filter_map(|k| id(k)).collect();
         ends.extend(END_TEXTS.iter().filter_map(|t| special.get(*t)));
         ends.sort_unstable();
         ends.dedup();

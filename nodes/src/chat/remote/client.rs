@@ -105,7 +105,9 @@ impl RemoteChat {
             return Err(bad("`base_url` must begin with http:// or https:// and name a host".into()));
         }
         if !url.username().is_empty() || url.password().is_some() {
-            return Err(bad("`base_url` holds credentials; put the key into a variable and name it in `api_key`".into()));
+            return Err(bad(
+                "`base_url` holds credentials; put the key into a variable and name it in `api_key`".into()
+            ));
         }
         let path = match url.path().trim_end_matches('/') {
             "" => "/v1".to_string(),
@@ -166,8 +168,7 @@ impl RemoteChat {
         if let Some(key) = &self.key {
             request = request.bearer_auth(key);
         }
-        let response =
-            timeout_at(deadline, request.send()).await.map_err(late)?.map_err(|e| self.unreachable(&e))?;
+        let response = timeout_at(deadline, request.send()).await.map_err(late)?.map_err(|e| self.unreachable(&e))?;
         if !response.status().is_success() {
             return Err(timeout_at(deadline, self.refusal(response)).await.map_err(late)?);
         }
@@ -327,7 +328,9 @@ impl RemoteStream {
         }
         match (piece, &self.response, self.reason) {
             (None, Some(_), Some(_)) => self.done(),
-            (None, Some(_), None) if self.ready.is_empty() => return Err(broken("the stream ended without an end".into())),
+            (None, Some(_), None) if self.ready.is_empty() => {
+                return Err(broken("the stream ended without an end".into()));
+            }
             _ => {}
         }
         Ok(())

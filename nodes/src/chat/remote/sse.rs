@@ -108,7 +108,8 @@ mod tests {
 
     #[test]
     fn any_cut_gives_the_same_events() {
-        let text = "\u{feff}data: é😀\r\n\r\n: ping\n\nevent: x\rdata:a\rdata: b\r\rdata\n\ndatabase: no\n\ndata: [DONE]";
+        let text =
+            "\u{feff}data: é😀\r\n\r\n: ping\n\nevent: x\rdata:a\rdata: b\r\rdata\n\ndatabase: no\n\ndata: [DONE]";
         let want = ["é😀", "a\nb", "", "[DONE]"];
         let bytes = text.as_bytes();
         assert_eq!(all(&[bytes]).unwrap(), want);
