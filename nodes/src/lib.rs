@@ -16,3 +16,5 @@ pub mod silero;
 mod testing;
 #[cfg(feature = "whisper")]
 pub mod whisper;
+#[cfg(feature = "chat")]
+pub mod chat;

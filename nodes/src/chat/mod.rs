@@ -1,0 +1,32 @@
+//! Language models for conversations: in this process from a GGUF file, or on any OpenAI-compatible server.
+//!
+//! [`ChatModel`] is loaded once and shared; a [`ChatSlot`] is one conversation on it, advanced by bounded steps on the
+//! thread of the caller, so that a scheduler decides who runs. [`remote`] speaks to servers. Nothing here knows the
+//! engine. The network sits behind [`LanguageModel`].
+
+pub mod decoder;
+pub mod error;
+pub mod gguf;
+pub mod history;
+pub mod language;
+mod matmul;
+pub mod message;
+pub mod model;
+pub mod remote;
+pub mod sampling;
+mod sentencepiece;
+pub mod slot;
+pub mod stop;
+pub mod template;
+pub mod tokenizer;
+pub mod utf8;
+pub mod weights;
+
+pub use error::ChatError;
+pub use history::History;
+pub use language::{ForwardError, KvState, LanguageModel};
+pub use message::{Message, Role};
+pub use model::{ChatModel, ChatOptions};
+pub use sampling::Sampling;
+pub use slot::{ChatSlot, FinishReason, Step, Usage};
+pub use template::Builtin;
