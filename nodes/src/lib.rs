@@ -1,1 +1,5 @@
 //! Placeholder head; see ARCHITECTURE.md.
+
+#[cfg(feature = "piper")]
+pub mod piper;
+pub mod text;
