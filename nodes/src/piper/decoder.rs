@@ -45,8 +45,7 @@ pub struct Decoder {
 impl Decoder {
     /// A decoder for one stream of `voice`. Zeros in `window` count as 1.
     pub fn new(voice: Arc<Voice>, window: Window) -> Self {
-        let window =
-            Window { first: window.first.max(1), size: window.size.max(1), least: window.least.max(1) };
+        let window = Window { first: window.first.max(1), size: window.size.max(1), least: window.least.max(1) };
         Self { voice, window, speaker: 0, width: 0, rows: Vec::new(), base: 0, done: 0, closed: false }
     }
 

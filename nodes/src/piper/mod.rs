@@ -21,5 +21,5 @@ mod voice;
 pub use config::{ConfigError, VoiceConfig};
 pub use decoder::{Decoder, Window};
 pub use g2p::{Phonemes, Phonemizer};
-pub use talker::{Latents, Scales, TalkError};
+pub use talker::{Latents, MAX_IDS, Scales, TalkError, Utterance};
 pub use voice::{Voice, VoiceError, VoiceOptions};

@@ -119,8 +119,7 @@ mod tests {
         for (stage, (stride, kernel)) in [(8u8, 16u8), (8, 16), (4, 8)].into_iter().enumerate() {
             let up = format!("up{stage}");
             let pad = (kernel - stride) / 2;
-            let ints: [(&str, &[u8]); 3] =
-                [("kernel_shape", &[kernel]), ("strides", &[stride]), ("pads", &[pad, pad])];
+            let ints: [(&str, &[u8]); 3] = [("kernel_shape", &[kernel]), ("strides", &[stride]), ("pads", &[pad, pad])];
             nodes.push(write_node("ConvTranspose", &[&last], &up, &ints));
             let mut sum = up.clone();
             for (k, dilations) in [(3u8, [1u8, 2]), (5, [2, 6]), (7, [3, 12])] {

@@ -11,8 +11,10 @@ use rten_tensor::NdTensor;
 use rten_tensor::prelude::*;
 
 use super::config::VoiceConfig;
+use super::g2p::Phonemes;
 use super::noise::Noise;
 use super::voice::{Voice, WHOLE_HOP, floats};
+use crate::text::speakable;
 
 /// Longest sentence in phoneme ids (about 90 s of speech); attention takes memory with its square.
 pub const MAX_IDS: usize = 4096;
@@ -68,6 +70,12 @@ pub enum TalkError {
         /// The least allowed value.
         low: f32,
     },
+    /// The voice speaks a language that there are no phonemes for.
+    #[error("no phonemes for `{language}`: only English text can be spoken; give this voice phoneme ids")]
+    Language {
+        /// The voice's language code.
+        language: String,
+    },
     /// Latents of another width than the decoder has.
     #[error("latents of {found} numbers for frames of {width}")]
     Width {
@@ -76,6 +84,17 @@ pub enum TalkError {
         /// Numbers of one frame.
         width: usize,
     },
+}
+
+/// A sentence ready to be spoken.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Utterance {
+    /// Phoneme ids as [`Voice::talk`] takes them; empty when nothing in the text can be spoken.
+    pub ids: Vec<i32>,
+    /// What the text sounds like, and what of it was guessed or skipped.
+    pub phonemes: Phonemes,
+    /// Phoneme symbols that the voice was not trained with (left out).
+    pub unknown: usize,
 }
 
 /// How a sentence is spoken.
@@ -137,6 +156,24 @@ impl Latents {
 }
 
 impl Voice {
+    /// Prepares a piece of text: writes it out as it is said, then finds its phonemes and their ids
+    /// (about a millisecond per sentence).
+    ///
+    /// # Errors
+    /// [`TalkError::Language`] if the voice is not English.
+    pub fn utterance(&self, text: &str) -> Result<Utterance, TalkError> {
+        if !self.config.is_english() {
+            let language = if self.config.language.is_empty() { &self.config.espeak } else { &self.config.language };
+            return Err(TalkError::Language { language: language.clone() });
+        }
+        let phonemes = self.phonemizer().phonemes(&speakable(text));
+        if !phonemes.symbols.chars().any(char::is_alphabetic) {
+            return Ok(Utterance { phonemes, ..Utterance::default() });
+        }
+        let (ids, unknown) = self.config.encode(&phonemes.symbols);
+        Ok(Utterance { ids, phonemes, unknown })
+    }
+
     /// Speaks one sentence into latents. `ids` come from [`VoiceConfig::encode`]. A voice that cannot be split gives
     /// audio in frames of 256 samples, which a [`Decoder`](super::Decoder) hands through.
     ///

@@ -118,9 +118,8 @@ impl Voice {
     /// # Errors
     /// As [`load`](Self::load), and [`VoiceError::Unsplit`] if that was asked for.
     pub fn load_with(onnx: &Path, json: &Path, options: VoiceOptions) -> Result<Arc<Self>, VoiceError> {
-        let read = |file: &Path| {
-            std::fs::read(file).map_err(|source| VoiceError::Read { file: file.to_path_buf(), source })
-        };
+        let read =
+            |file: &Path| std::fs::read(file).map_err(|source| VoiceError::Read { file: file.to_path_buf(), source });
         let config = VoiceConfig::parse(&read(json)?)
             .map_err(|source| VoiceError::Config { file: json.to_path_buf(), source })?;
         let bytes = read(onnx)?;
@@ -130,12 +129,11 @@ impl Voice {
         let random = random_tensors(&graph);
         let output_name = graph.outputs.first().copied().unwrap_or("output").to_owned();
         drop(graph);
-        let model = Model::load(bytes)
-            .map_err(|error| VoiceError::Model { file: file.clone(), reason: error.to_string() })?;
+        let model =
+            Model::load(bytes).map_err(|error| VoiceError::Model { file: file.clone(), reason: error.to_string() })?;
 
-        let need = |name: &str, tensor| {
-            model.find_node(name).ok_or_else(|| VoiceError::Tensor { file: file.clone(), tensor })
-        };
+        let need =
+            |name: &str, tensor| model.find_node(name).ok_or_else(|| VoiceError::Tensor { file: file.clone(), tensor });
         let is_input = |id: &NodeId| model.input_ids().contains(id);
         let nodes = Nodes {
             input: need("input", "input")?,

@@ -18,7 +18,8 @@ pub(super) fn plain(text: &str) -> String {
         let line = line.trim_start_matches('>').trim_start();
         let heads = line.trim_start_matches('#');
         let line = if heads.len() < line.len() && heads.starts_with(' ') { heads.trim() } else { line };
-        let line = ["- [ ] ", "- [x] ", "- ", "* ", "+ ", "• "].iter().find_map(|b| line.strip_prefix(b)).unwrap_or(line);
+        let line =
+            ["- [ ] ", "- [x] ", "- ", "* ", "+ ", "• "].iter().find_map(|b| line.strip_prefix(b)).unwrap_or(line);
         let start = out.len();
         inline(line, &mut out);
         let clean = out[start..].trim().to_owned();
@@ -59,7 +60,9 @@ fn inline(line: &str, out: &mut String) {
             '*' if is_digit(before) && is_digit(next) => out.push_str(" times "),
             '*' if before == Some(' ') && next == Some(' ') => out.push_str("times"),
             '*' => {}
-            '_' if before.is_some_and(char::is_alphanumeric) && next.is_some_and(char::is_alphanumeric) => out.push(' '),
+            '_' if before.is_some_and(char::is_alphanumeric) && next.is_some_and(char::is_alphanumeric) => {
+                out.push(' ')
+            }
             '_' => {}
             '|' if table => out.push(','),
             c if is_picture(c) => out.push(' '),
@@ -75,14 +78,11 @@ fn is_digit(c: Option<char>) -> bool {
 /// `[text](target)` or `![text](target)` at the start: its text and what follows.
 fn link(text: &str) -> Option<(&str, &str)> {
     let body = text.strip_prefix("![").or_else(|| text.strip_prefix('['))?;
+    let (label, after) = body.split_at(body.find(['[', ']'])?);
+    let target = after.strip_prefix("](")?;
     // Links of any use are short; the bound keeps a line of brackets linear.
-    let near = &body[..body.floor_char_boundary(1024)];
-    let label_end = near.find("](")?;
-    let target_end = label_end + 2 + near[label_end + 2..].find(')')?;
-    let (label, after) = (&body[..label_end], &body[target_end + 1..]);
-    if label.contains(['[', ']']) {
-        return None;
-    }
+    let end = target[..target.floor_char_boundary(512)].find(')')?;
+    let after = &target[end + 1..];
     Some((label, after))
 }
 

@@ -28,7 +28,7 @@ pub fn speakable(text: &str) -> String {
         } else if let (Some(last), Some(mark)) = (out.last_mut(), said.chars().find(|c| ",.;:?!—…".contains(*c))) {
             // A mark that stands alone is a pause after the word before it.
             if last.ends_with(char::is_alphanumeric) {
-                last.push(mark);
+                last.push(if mark == '—' { ',' } else { mark });
             }
         } else if let (Some(last), true) = (out.last_mut(), said.contains(['-', '–'])) {
             if last.ends_with(char::is_alphanumeric) {
@@ -73,7 +73,9 @@ fn say(words: &[&str], at: usize) -> (String, usize) {
     if let Some(name) = month(core).filter(|m| *m == core || tail.starts_with('.') || digit_next) {
         return month_day(name, lead, words, at);
     }
-    if !core.bytes().any(|b| b.is_ascii_digit()) && !core.contains(['.', '/', '@', '#', '&', '+', '=', '_', '½', '¼', '¾', '⅓', '⅔']) {
+    if !core.bytes().any(|b| b.is_ascii_digit())
+        && !core.contains(['.', '/', '@', '#', '&', '+', '=', '_', '½', '¼', '¾', '⅓', '⅔'])
+    {
         return (words[at].to_owned(), 1);
     }
     if let Some(said) = address(core) {
@@ -83,7 +85,8 @@ fn say(words: &[&str], at: usize) -> (String, usize) {
     // A phone number in several words: (555) 123-4567.
     if lead == "(" && core.len() == 3 && all_digits(core) && tail == ")" {
         let (_, more, more_tail) = next(1);
-        if more.len() == 8 && more.split_once('-').is_some_and(|(a, b)| a.len() == 3 && all_digits(a) && all_digits(b)) {
+        if more.len() == 8 && more.split_once('-').is_some_and(|(a, b)| a.len() == 3 && all_digits(a) && all_digits(b))
+        {
             return (format!("{}, {}{more_tail}", digits(core), shape(more).unwrap_or_default()), 2);
         }
     }
@@ -91,9 +94,15 @@ fn say(words: &[&str], at: usize) -> (String, usize) {
     if tail.is_empty() && bare(core) && (core.contains(':') || core.len() <= 2) {
         let (_, half, half_tail) = next(1);
         let lower = half.to_ascii_lowercase();
-        if matches!(lower.as_str(), "am" | "pm" | "a.m" | "p.m") && half != "am" || (core.contains(':') && lower == "am") {
+        if matches!(lower.as_str(), "am" | "pm" | "a.m" | "p.m") && half != "am"
+            || (core.contains(':') && lower == "am")
+        {
             if let Some(said) = time(&format!("{core}{lower}")) {
-                let rest = if lower.contains('.') && at + 2 < words.len() { half_tail.strip_prefix('.').unwrap_or(half_tail) } else { half_tail };
+                let rest = if lower.contains('.') && at + 2 < words.len() {
+                    half_tail.strip_prefix('.').unwrap_or(half_tail)
+                } else {
+                    half_tail
+                };
                 return (finish(&said, rest), 2);
             }
         }
@@ -102,22 +111,29 @@ fn say(words: &[&str], at: usize) -> (String, usize) {
     if tail.is_empty() && core.bytes().last().is_some_and(|b| b.is_ascii_digit()) {
         let (unit_lead, symbol, unit_tail) = next(1);
         if unit_lead.is_empty() {
-            if unit(symbol).is_some() && !is_wordlike(symbol)
+            if unit(symbol).is_some()
+                && !is_wordlike(symbol)
                 && let Some(said) = shape(&format!("{core}{symbol}"))
             {
                 return (finish(&said, unit_tail), 2);
             }
-            if symbol.chars().count() == 1 && super::units::money(symbol.chars().next().unwrap_or(' ')).is_some()
+            if symbol.chars().count() == 1
+                && super::units::money(symbol.chars().next().unwrap_or(' ')).is_some()
                 && let Some(said) = shape(&format!("{core}{symbol}"))
             {
                 return (finish(&said, unit_tail), 2);
             }
-            if symbol.len() > 2 && multiple(symbol).is_some()
-                && let Some(said) = core.strip_prefix(['$', '€', '£', '¥', '₹']).and_then(|_| shape(&money_of(core, symbol)))
+            if symbol.len() > 2
+                && multiple(symbol).is_some()
+                && let Some(said) =
+                    core.strip_prefix(['$', '€', '£', '¥', '₹']).and_then(|_| shape(&money_of(core, symbol)))
             {
                 return (finish(&said, unit_tail), 2);
             }
-            if all_digits(core) && symbol.split_once('/').is_some_and(|(a, b)| all_digits(a) && all_digits(b) && a.len() < 3 && b.len() < 3)
+            if all_digits(core)
+                && symbol
+                    .split_once('/')
+                    .is_some_and(|(a, b)| all_digits(a) && all_digits(b) && a.len() < 3 && b.len() < 3)
                 && let (Some(whole), Some(part)) = (plain_number(core), shape(symbol))
             {
                 return (finish(&format!("{whole} and {}", part.replacen("one half", "a half", 1)), unit_tail), 2);
@@ -212,15 +228,26 @@ fn month_day(name: &str, lead: &str, words: &[&str], at: usize) -> (String, usiz
     let own_tail = if abbreviated { tail.strip_prefix('.').unwrap_or(tail) } else { tail };
     let day = |word: &str| -> Option<u64> {
         let figures = word.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-        (figures.len() <= 2 && all_digits(figures)).then(|| figures.parse().ok()).flatten().filter(|d| (1..=31).contains(d))
+        (figures.len() <= 2 && all_digits(figures))
+            .then(|| figures.parse().ok())
+            .flatten()
+            .filter(|d| (1..=31).contains(d))
     };
-    if own_tail.is_empty() && let Some(word) = words.get(at + 1) {
+    if own_tail.is_empty()
+        && let Some(word) = words.get(at + 1)
+    {
         let (_, core, day_tail) = split(word);
         if let Some(d) = day(core) {
             let mut said = format!("{lead}{name} {}{day_tail}", ordinal(d));
-            if matches!(day_tail, "," | "") && let Some(word) = words.get(at + 2) {
+            if matches!(day_tail, "," | "")
+                && let Some(word) = words.get(at + 2)
+            {
                 let (_, figures, year_tail) = split(word);
-                if figures.len() == 4 && all_digits(figures) && let Ok(y) = figures.parse::<u64>() && (1000..3000).contains(&y) {
+                if figures.len() == 4
+                    && all_digits(figures)
+                    && let Ok(y) = figures.parse::<u64>()
+                    && (1000..3000).contains(&y)
+                {
                     said.push_str(&format!(" {}{year_tail}", year(y)));
                     return (said, 3);
                 }
@@ -258,17 +285,26 @@ mod tests {
             ("Now 12:00 and 9:30 a.m. today", "Now twelve o'clock and nine thirty A M today"),
             ("On Jan. 5, 2024 we met.", "On January fifth, twenty twenty four we met."),
             ("March 3rd came; May I go?", "March third came; May I go?"),
-            ("Due 2024-05-17 or 12/31/1999.", "Due May seventeenth, twenty twenty four or December thirty first, nineteen ninety nine."),
+            (
+                "Due 2024-05-17 or 12/31/1999.",
+                "Due May seventeenth, twenty twenty four or December thirty first, nineteen ninety nine.",
+            ),
             ("$5.20, €3 and £1.01!", "five dollars and twenty cents, three euros and one pound and one penny!"),
             ("$5 million, $2.5M, 20€", "five million dollars, two point five million dollars, twenty euros"),
             ("50% of 5 kg at 3.5GHz", "fifty percent of five kilograms at three point five gigahertz"),
-            ("1 km, 100 km/h, 20°C, 5 °F", "one kilometer, one hundred kilometers per hour, twenty degrees Celsius, five degrees Fahrenheit"),
+            (
+                "1 km, 100 km/h, 20°C, 5 °F",
+                "one kilometer, one hundred kilometers per hour, twenty degrees Celsius, five degrees Fahrenheit",
+            ),
             ("Add 1/2 or 3/4 cup, 2 1/2 in all", "Add one half or three quarters cup, two and a half in all"),
             ("½ and 2½", "one half and two and a half"),
             ("Pages 5-10, 1990–1995.", "Pages five to ten, nineteen ninety to nineteen ninety five."),
             ("Call 555-123-4567 now", "Call five five five, one two three, four five six seven now"),
             ("Call (555) 123-4567.", "Call five five five, one two three, four five six seven."),
-            ("Dr. Smith vs. Mr. Jones, e.g. here, etc.", "Doctor Smith versus Mister Jones, for example here, et cetera."),
+            (
+                "Dr. Smith vs. Mr. Jones, e.g. here, etc.",
+                "Doctor Smith versus Mister Jones, for example here, et cetera.",
+            ),
             ("St. Paul on Main St. today", "Saint Paul on Main Street today"),
             ("R&D: you & me @ home + 2 = 3", "R and D: you and me at home plus two equals three"),
             ("See https://example.com/a or me@x.org.", "See example dot com slash a or me at x dot org."),
@@ -277,7 +313,7 @@ mod tests {
             ("GPT4, B2B and v1.2", "GPT four, B two B and version one point two"),
             ("Version 1.2.3 of 16GB", "Version one point two point three of sixteen gigabytes"),
             ("No. 5 and #7, no. Yes", "number five and number seven, no. Yes"),
-            ("Well - yes — no", "Well, yes — no"),
+            ("Well - yes — no", "Well, yes, no"),
             ("1920x1080 and 2x", "one thousand nine hundred twenty by one thousand eighty and two times"),
             ("1984's best and/or 007", "nineteen eighty four's best and or zero zero seven"),
             ("Use C++ or C#.", "Use C plus plus or C sharp."),
@@ -293,7 +329,8 @@ mod tests {
 
     #[test]
     fn ordinary_text_stays() {
-        for text in ["It's a well-known fact, isn't it?", "“So,” she said (softly)…", "Naïve Łódź 你好 Привет."] {
+        for text in ["It's a well-known fact, isn't it?", "“So,” she said (softly)…", "Naïve Łódź 你好 Привет."]
+        {
             assert_eq!(speakable(text), text);
         }
     }

@@ -171,7 +171,8 @@ enum Verdict {
 /// Whether the stop at `at` ends a sentence.
 fn judge(text: &str, at: usize, ended: bool) -> Verdict {
     let more = || if ended { Verdict::Stop(text.len()) } else { Verdict::More };
-    let (run, run_len, run_open) = span(&text[at..], |c| matches!(c, '.' | '!' | '?' | '…' | '。' | '！' | '？' | '．'));
+    let (run, run_len, run_open) =
+        span(&text[at..], |c| matches!(c, '.' | '!' | '?' | '…' | '。' | '！' | '？' | '．'));
     let after_run = at + run;
     let (close, _, close_open) = span(&text[after_run..], is_closer);
     let behind = after_run + close;
@@ -260,8 +261,8 @@ fn kind(word: &str, whole_piece: bool) -> Kind {
     const PERHAPS: &[&str] =
         &["etc", "al", "a.m", "p.m", "inc", "ltd", "corp", "jr", "sr", "dept", "est", "ave", "blvd", "ph.d"];
     const NUMBER: &[&str] = &[
-        "no", "nos", "vol", "fig", "figs", "p", "pp", "ch", "sec", "eq", "jan", "feb", "mar", "apr", "jun", "jul", "aug",
-        "sep", "sept", "oct", "nov", "dec",
+        "no", "nos", "vol", "fig", "figs", "p", "pp", "ch", "sec", "eq", "jan", "feb", "mar", "apr", "jun", "jul",
+        "aug", "sep", "sept", "oct", "nov", "dec",
     ];
     // A list number is a piece with what it numbers.
     if whole_piece && !word.is_empty() && word.len() <= 3 && word.bytes().all(|b| b.is_ascii_digit()) {
@@ -313,10 +314,16 @@ mod tests {
             ("Tools etc. Then we went.", &["Tools etc.", "Then we went."]),
             ("Wait... what? Really?! Yes.", &["Wait... what?", "Really?!", "Yes."]),
             ("Well… Maybe. No", &["Well…", "Maybe.", "No"]),
-            ("He said \"Go!\" and left. (She did not.) Fine.", &["He said \"Go!\" and left.", "(She did not.)", "Fine."]),
+            (
+                "He said \"Go!\" and left. (She did not.) Fine.",
+                &["He said \"Go!\" and left.", "(She did not.)", "Fine."],
+            ),
             ("\"Go.\" She went.", &["\"Go.\"", "She went."]),
             ("See example.com now. Yes.", &["See example.com now.", "Yes."]),
-            ("Items:\n- one\n- two\n\n1. First thing. 2. Second", &["Items:", "- one", "- two", "1. First thing.", "2. Second"]),
+            (
+                "Items:\n- one\n- two\n\n1. First thing. 2. Second",
+                &["Items:", "- one", "- two", "1. First thing.", "2. Second"],
+            ),
             ("In the U.S. army. In the U.K. now.", &["In the U.S. army.", "In the U.K. now."]),
             ("The answer is no. See no. 5 there.", &["The answer is no.", "See no. 5 there."]),
             ("So am I. You too.", &["So am I.", "You too."]),
@@ -337,10 +344,10 @@ mod tests {
         assert_eq!(machine.push("The capital of Italy,"), []);
         let first = machine.push(" ");
         assert_eq!(first, [Piece { text: "The capital of Italy,".into(), stop: Stop::Clause }]);
-        assert_eq!(machine.push("as you may know, is Rome. "), [Piece {
-            text: "as you may know, is Rome.".into(),
-            stop: Stop::Sentence
-        }]);
+        assert_eq!(
+            machine.push("as you may know, is Rome. "),
+            [Piece { text: "as you may know, is Rome.".into(), stop: Stop::Sentence }]
+        );
         assert_eq!(machine.finish(), []);
         // Too short for a piece of its own.
         let mut pieces = machine.push("Yes, it is. ");

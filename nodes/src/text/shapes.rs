@@ -118,7 +118,8 @@ fn phone(core: &str) -> Option<String> {
     let groups: Vec<&str> = core.split(separator).collect();
     let total: usize = groups.iter().map(|g| g.len()).sum();
     let (first, rest) = groups.split_first()?;
-    let fine = all_digits(first) && first.len() <= 4 && rest.iter().all(|g| all_digits(g) && (2..=4).contains(&g.len()));
+    let fine =
+        all_digits(first) && first.len() <= 4 && rest.iter().all(|g| all_digits(g) && (2..=4).contains(&g.len()));
     // Two groups of four are years.
     let enough = (7..=15).contains(&total) && (groups.len() > 2 || (first.len() == 3 && separator == '-'));
     (fine && enough).then(|| groups.iter().map(|g| digits(g)).collect::<Vec<_>>().join(", "))
@@ -151,7 +152,11 @@ fn fraction(core: &str) -> Option<String> {
     ];
     if let Some((sign, said)) = SIGNS.iter().find(|(s, _)| core.ends_with(*s)) {
         let whole = core.strip_suffix(*sign)?;
-        return if whole.is_empty() { Some((*said).into()) } else { Some(format!("{} and {}", number(whole)?, said.replacen("one half", "a half", 1))) };
+        return if whole.is_empty() {
+            Some((*said).into())
+        } else {
+            Some(format!("{} and {}", number(whole)?, said.replacen("one half", "a half", 1)))
+        };
     }
     let (a, b) = core.split_once('/')?;
     let (top, bottom) = (integer(a)?, integer(b)?);
@@ -208,7 +213,8 @@ fn nth(core: &str) -> Option<String> {
 fn decade(core: &str) -> Option<String> {
     let figures = core.strip_suffix("'s").or_else(|| core.strip_suffix('s'))?.trim_start_matches(['\'', '’']);
     let n: u64 = all_digits(figures).then(|| figures.parse().ok()).flatten()?;
-    let fine = n.is_multiple_of(10) && ((figures.len() == 2 && n >= 20) || (figures.len() == 4 && (1100..2100).contains(&n)));
+    let fine =
+        n.is_multiple_of(10) && ((figures.len() == 2 && n >= 20) || (figures.len() == 4 && (1100..2100).contains(&n)));
     let said = if figures.len() == 2 { cardinal(n) } else { year(n) };
     fine.then(|| said.strip_suffix('y').map_or_else(|| format!("{said}s"), |stem| format!("{stem}ies")))
 }
@@ -235,7 +241,9 @@ fn measure(core: &str) -> Option<String> {
     if let Some(rest) = symbol.strip_prefix(['x', '×']).filter(|r| all_digits(r)) {
         return Some(format!("{said} by {}", number(rest)?));
     }
-    if let Some(rest) = symbol.strip_prefix(['+', '=', '*', '^']).filter(|r| r.starts_with(|c: char| c.is_ascii_digit())) {
+    if let Some(rest) =
+        symbol.strip_prefix(['+', '=', '*', '^']).filter(|r| r.starts_with(|c: char| c.is_ascii_digit()))
+    {
         let word = match symbol.as_bytes()[0] {
             b'+' => "plus",
             b'=' => "equals",

@@ -178,14 +178,26 @@ pub(super) fn symbol(text: &str) -> Option<&'static str> {
 /// Number of a month by its name or abbreviation (with or without a stop).
 pub(super) fn month(word: &str) -> Option<&'static str> {
     const MONTHS: [&str; 12] = [
-        "January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November",
+        "January",
+        "February",
+        "March",
+        "April",
+        "May",
+        "June",
+        "July",
+        "August",
+        "September",
+        "October",
+        "November",
         "December",
     ];
     let word = word.trim_end_matches('.');
     if !word.starts_with(|c: char| c.is_ascii_uppercase()) {
         return None;
     }
-    MONTHS.into_iter().find(|m| *m == word || (word.len() >= 3 && m.get(..3) == Some(word)) || (word == "Sept" && *m == "September"))
+    MONTHS
+        .into_iter()
+        .find(|m| *m == word || (word.len() >= 3 && m.get(..3) == Some(word)) || (word == "Sept" && *m == "September"))
 }
 
 /// Name of a month by its number.

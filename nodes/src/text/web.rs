@@ -36,8 +36,8 @@ pub(super) fn address(word: &str) -> Option<String> {
 /// `name.tld`, perhaps with a path or a mailbox.
 fn looks_like_host(text: &str) -> bool {
     const ENDINGS: &[&str] = &[
-        "com", "org", "net", "edu", "gov", "io", "ai", "dev", "app", "co", "uk", "de", "fr", "it", "es", "eu", "us", "ca",
-        "ch", "nl", "se", "no", "jp", "cn", "in", "au", "br", "info", "me", "tv", "xyz", "rs",
+        "com", "org", "net", "edu", "gov", "io", "ai", "dev", "app", "co", "uk", "de", "fr", "it", "es", "eu", "us",
+        "ca", "ch", "nl", "se", "no", "jp", "cn", "in", "au", "br", "info", "me", "tv", "xyz", "rs",
     ];
     let host = text.split(['/', '?', '#']).next().unwrap_or("");
     let (mailbox, host) = host.split_once('@').map_or((None, host), |(m, h)| (Some(m), h));
@@ -50,7 +50,12 @@ fn looks_like_host(text: &str) -> bool {
     // "end.It" is two sentences without a space, "U.S" an abbreviation.
     let capital = mailbox.is_none() && ending.starts_with(|c: char| c.is_ascii_uppercase());
     let letters = ending.len() >= 2 && ending.bytes().all(|b| b.is_ascii_alphabetic());
-    known && letters && !capital && mailbox != Some("") && !rest.is_empty() && rest.iter().all(label)
+    known
+        && letters
+        && !capital
+        && mailbox != Some("")
+        && !rest.is_empty()
+        && rest.iter().all(label)
         && rest.iter().any(|l| (l.len() > 1 || mailbox.is_some()) && l.bytes().any(|b| b.is_ascii_alphabetic()))
 }
 
