@@ -18,3 +18,6 @@ mod testing;
 pub mod whisper;
 #[cfg(feature = "chat")]
 pub mod chat;
+#[cfg(feature = "piper")]
+pub mod piper;
+pub mod text;
