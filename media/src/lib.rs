@@ -1,1 +1,6 @@
 //! Placeholder head; see ARCHITECTURE.md.
+
+pub mod mel;
+pub mod ogg_opus;
+pub mod opus;
+pub mod resample;
