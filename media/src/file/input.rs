@@ -83,7 +83,13 @@ impl Read for Input {
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
         let waiting = &self.head[self.replayed..];
         if waiting.is_empty() {
-            return self.media.read(buf);
+            // Not every reader behind this one tries again when a signal interrupts it.
+            loop {
+                match self.media.read(buf) {
+                    Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                    result => return result,
+                }
+            }
         }
         let n = waiting.len().min(buf.len());
         buf[..n].copy_from_slice(&waiting[..n]);

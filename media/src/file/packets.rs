@@ -149,6 +149,7 @@ fn open(input: Input, name: &str) -> Result<Packets, AudioFileError> {
         .map_err(|error| match error {
             // The probe reads to the end of a file of which it knows nothing.
             Error::IoError(e) if e.kind() == ErrorKind::UnexpectedEof => unsupported(name, "its format"),
+            Error::Unsupported(_) => unsupported(name, "its format"),
             error => typed(error, name),
         })?;
     let (decoder, id, total) = track(format.as_ref(), name)?;
