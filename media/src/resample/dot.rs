@@ -73,7 +73,8 @@ mod avx2 {
         while at < taps {
             for lane in 0..4 {
                 // SAFETY: at + 8 <= taps, the length of both slices.
-                let product = unsafe { _mm256_mul_ps(_mm256_loadu_ps(c[lane].add(at)), _mm256_loadu_ps(x[lane].add(at))) };
+                let product =
+                    unsafe { _mm256_mul_ps(_mm256_loadu_ps(c[lane].add(at)), _mm256_loadu_ps(x[lane].add(at))) };
                 sums[lane] = _mm256_add_ps(sums[lane], product);
             }
             at += 8;

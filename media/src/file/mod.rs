@@ -1,0 +1,153 @@
+//! Any audio file, decoded to interleaved `f32` packet by packet.
+//!
+//! The first bytes decide: WAV is read by [`crate::wav`], all else by symphonia (feature `symphonia`, on by default).
+//! Memory is bounded by a packet, whatever the length of the file. What is not supported is a typed error that names the
+//! file and what is supported. Nothing is resampled or mixed down.
+
+mod error;
+mod input;
+#[cfg(feature = "symphonia")]
+mod packets;
+mod sniff;
+
+use std::path::Path;
+
+pub use error::{AudioFileError, FORMATS};
+pub use input::{Input, Media};
+use sniff::Kind;
+
+use crate::pcm::{Layout, PcmSpec, SampleFormat};
+use crate::wav::{WavOrigin, WavSource};
+
+/// Frames that [`AudioFile::next`] gives at most from a WAV file.
+const WAV_BLOCK: usize = 1024;
+
+/// An open audio file, read from front to back.
+pub struct AudioFile {
+    name: String,
+    decoder: Decoder,
+}
+
+enum Decoder {
+    Wav(WavSource<Input>),
+    #[cfg(feature = "symphonia")]
+    Packets(Box<packets::Packets>),
+}
+
+/// All of a file.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Decoded {
+    /// Interleaved samples.
+    pub samples: Vec<f32>,
+    /// Frames per second.
+    pub rate: u32,
+    /// Samples in a frame.
+    pub channels: usize,
+}
+
+impl AudioFile {
+    /// Opens a file, or anything else that a path leads to, and reads its header.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self, AudioFileError> {
+        let name = path.as_ref().display().to_string();
+        match Input::open(path.as_ref()) {
+            Ok(input) => Self::new(input, name),
+            Err(source) => Err(AudioFileError::Io { name, source }),
+        }
+    }
+
+    /// Reads the header from an input; `name` is for messages.
+    pub fn new(input: Input, name: impl Into<String>) -> Result<Self, AudioFileError> {
+        let (mut input, name) = (input, name.into());
+        let head = input.peek().map_err(|source| AudioFileError::Io { name: name.clone(), source })?;
+        let decoder = match sniff::kind(head) {
+            Kind::Empty => return Err(AudioFileError::Empty { name }),
+            Kind::Wav => {
+                let origin = input.len().map_or(WavOrigin::Pipe, |len| WavOrigin::File { len });
+                Decoder::Wav(WavSource::new(input, name.clone(), origin)?)
+            }
+            // The place for the Ogg Opus reader of this crate: symphonia has no decoder for Opus.
+            Kind::OggOpus => return Err(AudioFileError::Unsupported { name, what: "Ogg Opus".into() }),
+            #[cfg(feature = "symphonia")]
+            Kind::Other => Decoder::Packets(Box::new(packets::Packets::new(input, &name)?)),
+            #[cfg(not(feature = "symphonia"))]
+            Kind::Other => return Err(AudioFileError::Unsupported { name, what: "its format".into() }),
+        };
+        Ok(Self { name, decoder })
+    }
+
+    /// Path or name, as it stands in messages.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Rate and layout of what [`AudioFile::next`] gives; the format is always `f32`.
+    pub fn spec(&self) -> PcmSpec {
+        match &self.decoder {
+            Decoder::Wav(wav) => as_f32(wav.spec()),
+            #[cfg(feature = "symphonia")]
+            Decoder::Packets(packets) => packets.spec(),
+        }
+    }
+
+    /// Frames of the whole file, if known ahead. From a WAV file this is what is there; other files state it, and may
+    /// be wrong.
+    pub fn total_frames(&self) -> Option<u64> {
+        match &self.decoder {
+            Decoder::Wav(wav) => wav.total_frames(),
+            #[cfg(feature = "symphonia")]
+            Decoder::Packets(packets) => packets.total_frames(),
+        }
+    }
+
+    /// Pieces of the file that could not be decoded and were left out: cut bytes of a WAV file, damaged packets of others.
+    pub fn damage(&self) -> u64 {
+        match &self.decoder {
+            Decoder::Wav(wav) => wav.summary().map_or(0, |s| s.truncated_bytes),
+            #[cfg(feature = "symphonia")]
+            Decoder::Packets(packets) => packets.damaged(),
+        }
+    }
+
+    /// Appends the next packet to `out`; gives its number of frames, 0 at the end of the file.
+    pub fn next(&mut self, out: &mut Vec<f32>) -> Result<usize, AudioFileError> {
+        match &mut self.decoder {
+            Decoder::Wav(wav) => Ok(wav.read(WAV_BLOCK, out)?),
+            #[cfg(feature = "symphonia")]
+            Decoder::Packets(packets) => packets.next(&self.name, out),
+        }
+    }
+}
+
+impl std::fmt::Debug for AudioFile {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("AudioFile").field("name", &self.name).field("spec", &self.spec()).finish_non_exhaustive()
+    }
+}
+
+/// Decodes a whole file of at most `max_frames` frames; a longer one is refused once that much was read.
+pub fn decode(path: impl AsRef<Path>, max_frames: u64) -> Result<Decoded, AudioFileError> {
+    let mut file = AudioFile::open(path)?;
+    let (spec, mut samples, mut frames) = (file.spec(), Vec::new(), 0u64);
+    loop {
+        match file.next(&mut samples)? {
+            0 => return Ok(Decoded { samples, rate: spec.rate(), channels: spec.channels() }),
+            n => frames += n as u64,
+        }
+        if frames > max_frames {
+            return Err(AudioFileError::TooLong { name: file.name, max_frames });
+        }
+    }
+}
+
+fn as_f32(spec: PcmSpec) -> PcmSpec {
+    // Rate and layout were checked when `spec` was made.
+    PcmSpec::new(SampleFormat::F32, spec.rate(), spec.layout()).unwrap_or(spec)
+}
+
+/// Checks what a header states.
+#[cfg_attr(not(feature = "symphonia"), allow(dead_code))]
+fn checked(name: &str, rate: u32, channels: usize) -> Result<PcmSpec, AudioFileError> {
+    let channels = u16::try_from(channels).unwrap_or(u16::MAX);
+    PcmSpec::new(SampleFormat::F32, rate, Layout::of(channels))
+        .map_err(|e| AudioFileError::Damaged { name: name.to_owned(), what: e.to_string() })
+}

@@ -1,0 +1,155 @@
+//! Audio files of several formats, whole, through a pipe, damaged and cut.
+
+mod common;
+
+use std::path::PathBuf;
+
+use common::{Trickle, aiff, flac, spec, wav};
+use omni_flow_media::file::{AudioFile, AudioFileError, Input, decode};
+use omni_flow_media::levels::{measure, speech_bounds};
+use omni_flow_media::pcm::SampleFormat;
+
+fn all(mut file: AudioFile) -> Result<Vec<f32>, AudioFileError> {
+    let (mut out, channels) = (Vec::new(), file.spec().channels());
+    loop {
+        let before = out.len();
+        let frames = file.next(&mut out)?;
+        assert_eq!(out.len() - before, frames * channels);
+        if frames == 0 {
+            assert_eq!(file.next(&mut out)?, 0, "the end stays the end");
+            assert_eq!(file.total_frames(), Some((out.len() / channels) as u64));
+            return Ok(out);
+        }
+    }
+}
+
+#[test]
+fn a_wav_is_the_same_from_memory_and_from_a_pipe() {
+    let samples: Vec<f32> = (0..5000).map(|i| (i % 1000) as f32 / 1024.0).collect();
+    let bytes = wav(spec(SampleFormat::F32, 22_050, 2), &samples);
+    let file = AudioFile::new(Input::memory(bytes.clone()), "memory").unwrap();
+    assert_eq!((file.spec().rate(), file.spec().channels(), file.total_frames()), (22_050, 2, Some(2500)));
+    assert_eq!(all(file).unwrap(), samples);
+    for most in [1, 7, 4096] {
+        let file = AudioFile::new(Input::pipe(Trickle::new(&bytes, most)), "pipe").unwrap();
+        assert_eq!(file.total_frames(), None);
+        assert_eq!(all(file).unwrap(), samples);
+    }
+}
+
+#[test]
+fn nothing_in_a_file_is_said_so() {
+    let error = AudioFile::new(Input::memory(Vec::new()), "empty.wav").unwrap_err();
+    assert_eq!(error.to_string(), "`empty.wav` is empty");
+    let error = AudioFile::new(Input::pipe(Trickle::new(&[], 1)), "pipe").unwrap_err();
+    assert!(matches!(error, AudioFileError::Empty { .. }));
+}
+
+#[test]
+fn a_missing_file_and_a_folder_are_named() {
+    let error = AudioFile::open("no/such/question.wav").unwrap_err();
+    assert!(error.to_string().starts_with("cannot read `no/such/question.wav`: "), "{error}");
+    let error = AudioFile::open(env!("CARGO_MANIFEST_DIR")).unwrap_err();
+    assert!(matches!(error, AudioFileError::Io { .. }), "{error}");
+}
+
+#[test]
+fn what_nobody_reads_is_refused_with_a_list_of_what_is_read() {
+    let text = b"dear sir or madam, this is not audio at all. ".repeat(20);
+    let error = AudioFile::new(Input::memory(text), "letter.txt").unwrap_err();
+    assert!(matches!(error, AudioFileError::Unsupported { .. }), "{error:?}");
+    assert!(error.to_string().starts_with("`letter.txt`: its format is not supported; use one of WAV"), "{error}");
+    let mut opus = b"OggS".to_vec();
+    opus.resize(28, 0);
+    opus.extend_from_slice(b"OpusHead");
+    let error = AudioFile::new(Input::memory(opus), "a.opus").unwrap_err();
+    assert!(matches!(error, AudioFileError::Unsupported { .. }), "{error:?}");
+}
+
+fn clip(name: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../tests/data/audio").join(name)
+}
+
+#[test]
+fn real_speech_has_its_length_its_level_and_its_bounds() {
+    for (name, rate, channels) in [
+        ("01_librivox0880_16k.wav", 16_000, 1),
+        ("03_librivox0890_44k1_stereo.wav", 44_100, 2),
+        ("05_cards005_8k_mulaw.wav", 8000, 1),
+        ("11_browser_mic_48k.wav", 48_000, 1),
+    ] {
+        let clip = decode(clip(name), 10_000_000).unwrap();
+        assert_eq!((clip.rate, clip.channels), (rate, channels), "{name}");
+        let level = measure(&clip.samples);
+        assert!((-50.0..-10.0).contains(&level.rms) && level.peak <= 0.0, "{name}: {level:?}");
+        let mono: Vec<f32> = clip.samples.chunks(channels).map(|f| f[0]).collect();
+        let bounds = speech_bounds(&mono, rate).unwrap();
+        assert!(bounds.len() > rate as usize / 2 && bounds.end <= mono.len(), "{name}: {bounds:?}");
+    }
+    // Digital silence with dither of one step.
+    let silence = decode(clip("10_silence_24k.wav"), 72_000).unwrap();
+    assert_eq!(silence.samples.len(), 72_000);
+    assert!((-100.0..-90.0).contains(&measure(&silence.samples).rms));
+    // The microphone clip begins with one second of silence and ends with four and a half.
+    let mic = decode(clip("11_browser_mic_48k.wav"), 10_000_000).unwrap();
+    let bounds = speech_bounds(&mic.samples, 48_000).unwrap();
+    assert!(bounds.start >= 47_000 && mic.samples.len() - bounds.end >= 4 * 48_000, "{bounds:?}");
+}
+
+#[test]
+fn a_file_longer_than_wanted_is_refused() {
+    let error = decode(clip("10_silence_24k.wav"), 71_999).unwrap_err();
+    assert!(matches!(error, AudioFileError::TooLong { max_frames: 71_999, .. }), "{error}");
+}
+
+#[cfg(feature = "symphonia")]
+mod others {
+    use super::*;
+
+    fn ramp(n: usize) -> Vec<i16> {
+        (0..n).map(|i| ((i * 7919) % 65_536) as u16 as i16).collect()
+    }
+
+    #[test]
+    fn flac_and_aiff_are_decoded_to_the_sample() {
+        for channels in [1usize, 2] {
+            let samples = ramp(4321 * channels);
+            let want: Vec<f32> = samples.iter().map(|&s| f32::from(s) / 32768.0).collect();
+            for bytes in [flac(&samples, channels, 44_100), aiff(&samples, channels, 44_100)] {
+                let file = AudioFile::new(Input::memory(bytes.clone()), "memory").unwrap();
+                assert_eq!((file.spec().rate(), file.spec().channels()), (44_100, channels));
+                assert_eq!(file.total_frames(), Some(4321));
+                assert!(all(file).unwrap() == want);
+                let file = AudioFile::new(Input::pipe(Trickle::new(&bytes, 100)), "pipe").unwrap();
+                assert!(all(file).unwrap() == want);
+            }
+        }
+    }
+
+    #[test]
+    fn a_cut_file_gives_what_is_there_or_a_typed_error() {
+        let samples = ramp(2500);
+        for bytes in [flac(&samples, 1, 16_000), aiff(&samples, 1, 16_000)] {
+            for n in (0..200).chain((200..bytes.len()).step_by(97)) {
+                match AudioFile::new(Input::memory(bytes[..n].to_vec()), "cut").and_then(all) {
+                    Ok(got) => {
+                        let want = samples.iter().map(|&s| f32::from(s) / 32768.0);
+                        assert!(got.len() <= 2500 && got.iter().zip(want).all(|(a, b)| *a == b), "cut to {n}");
+                    }
+                    Err(error) => assert!(error.to_string().contains("`cut`"), "{error}"),
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_damaged_packet_costs_only_what_it_held() {
+        let samples = ramp(5000);
+        let mut bytes = flac(&samples, 1, 16_000);
+        // Inside the second of five frames.
+        bytes[42 + 3000] ^= 0xFF;
+        let file = AudioFile::new(Input::memory(bytes), "damaged.flac").unwrap();
+        let got = all(file).unwrap();
+        assert!((4000..=5000).contains(&got.len()), "{}", got.len());
+    }
+}
