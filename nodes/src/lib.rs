@@ -8,11 +8,13 @@ pub mod catalogue;
 pub mod chat;
 pub mod chunking;
 pub mod frame;
+pub mod models;
 #[cfg(feature = "piper")]
 pub mod piper;
 pub mod playout;
 #[cfg(feature = "silero")]
 pub mod silero;
+pub mod speech;
 #[cfg(test)]
 mod testing;
 pub mod text;

@@ -20,9 +20,11 @@ pub enum Signal {
     },
     /// The turn is over and an answer may begin.
     TurnEnded {
-        /// Where the turn began.
+        /// Where the turn began, prefix padding included.
         start: MediaTime,
-        /// Where it ended.
+        /// End of the last window of speech.
+        speech_end: MediaTime,
+        /// Where it ended, trailing silence included.
         end: MediaTime,
         /// Why.
         reason: TurnEnd,

@@ -91,6 +91,7 @@ pub(crate) async fn start(engine: Arc<EngineShared>, plan: Plan) -> Result<Graph
             seed: engine.seed,
             threads: node.threads.unwrap_or(1),
             slots: node.slots.unwrap_or(plan.session.max_sessions),
+            chunk: node.chunk.clone(),
         };
         let configured = node.configured.clone();
         let build = engine.spawner.blocking(move || configured.build(&cx));

@@ -29,6 +29,8 @@ pub struct BuildCx {
     pub threads: usize,
     /// Streams to make room for, at least 1.
     pub slots: usize,
+    /// The node's `chunk` key: chunk policies, per output port or for all.
+    pub chunk: Option<serde_json::Value>,
 }
 
 /// Why a node cannot be made.

@@ -1,0 +1,233 @@
+//! `speech.playout`: gives audio out at the pace at which it is heard, and tells what has been heard.
+//!
+//! Frames leave on a grid of media time, never in a burst, a short lead ahead of the listener. The credit of what comes
+//! in returns as it is played, so a fence finds at most the lead in the player. A fence drops what has not been played.
+
+use std::sync::Arc;
+
+use omni_flow::units::Dur;
+use omni_flow::{
+    Amount, Body, BuildCx, BuildError, Ctx, Event, Kind, Make, MediaTime, Medium, Mono, Node, NodeError, Opt,
+    OptionError, Out, Pcm, Playback, Port, SampleType, Schema, Sent, Signal, Stamp, Terminal,
+};
+use serde::Deserialize;
+
+use crate::playout::{Playout, PlayoutConfig};
+
+/// The node type `speech.playout`.
+pub struct SpeechPlayout;
+
+/// Options of `speech.playout`.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct PlayoutOptions {
+    frame: Option<Dur>,
+    lead: Option<Dur>,
+}
+
+impl PlayoutOptions {
+    fn config(&self, rate: u32) -> PlayoutConfig {
+        let mut c = PlayoutConfig::new(rate);
+        if let Some(f) = self.frame {
+            c.frame = f.0;
+        }
+        if let Some(l) = self.lead {
+            c.lead = l.0;
+        }
+        c
+    }
+}
+
+impl Make for SpeechPlayout {
+    const NAME: &'static str = "speech.playout";
+    type Config = PlayoutOptions;
+    fn schema() -> Schema {
+        let audio = Kind { channels: Some(1), sample: Some(SampleType::F32), ..Kind::of(Medium::Audio) };
+        Schema::new("Paces audio to a listener by its media time, and reports what has been played")
+            .input(Port::new("in", audio.clone(), "audio as fast as it is made"))
+            .output(Port::new("audio", audio, "frames at the pace of a player").like("in"))
+            .output(Port::new(
+                "played",
+                Kind::of(Medium::Signal),
+                "how much of the answer has been heard, on each change of segment or fence",
+            ))
+            .option(Opt::new("frame", "duration", "20ms", "length of a frame"))
+            .option(Opt::new("lead", "duration", "60ms", "how far ahead of the listener frames leave"))
+            .example("playout: { use: speech.playout, in: voice.audio, lane: reply }")
+    }
+    fn refine(config: &PlayoutOptions, _: &mut Schema) -> Result<(), OptionError> {
+        let hint = "a frame of 5ms to 120ms and a lead of at most 10s";
+        Playout::new(config.config(24_000)).map(drop).map_err(|e| OptionError::new("frame", e.to_string(), hint))
+    }
+    fn build(config: &PlayoutOptions, _: &BuildCx) -> Result<Body, BuildError> {
+        let config = config.clone();
+        Ok(Body::node(move || PlayoutNode { options: config.clone() }))
+    }
+}
+
+struct PlayoutNode {
+    options: PlayoutOptions,
+}
+
+/// One rate's player; a change of rate begins a new one.
+struct Player {
+    rate: u32,
+    machine: Playout,
+    /// The stamp that frames answer.
+    stamp: Stamp,
+    /// Chunks taken whose credit has not been returned, each with the position at which its last sample leaves.
+    owed: std::collections::VecDeque<(u64, Amount)>,
+    pushed: u64,
+}
+
+impl Node for PlayoutNode {
+    async fn run(self, mut cx: Ctx) -> Result<(), NodeError> {
+        let mut input = cx.input::<Pcm>("in")?;
+        let mut audio = cx.output::<Pcm>("audio")?;
+        let mut played = cx.output::<Signal>("played")?;
+        input.hold_credit();
+        let clock = cx.clock().clone();
+        let playback: Arc<Playback> = cx.playback().clone();
+        let mut player: Option<Player> = None;
+        let mut waiting: Option<(Stamp, Pcm)> = None;
+        let mut ended = false;
+        loop {
+            let now = clock.now();
+            // What there is room for goes into the player.
+            if let Some((stamp, pcm)) = waiting.take() {
+                let fresh = player.as_ref().is_none_or(|p| p.rate != pcm.rate());
+                if fresh && player.as_ref().is_some_and(|p| p.machine.held() > 0) {
+                    waiting = Some((stamp, pcm));
+                } else {
+                    if fresh {
+                        player = Some(Player::new(self.options.config(pcm.rate()), stamp)?);
+                    }
+                    if let Some(p) = &mut player {
+                        if p.machine.room() >= pcm.frames() || p.machine.held() == 0 {
+                            p.push(&stamp, &pcm, now)?;
+                        } else {
+                            waiting = Some((stamp, pcm));
+                        }
+                    }
+                }
+            }
+            // What is due goes out.
+            if let Some(p) = &mut player {
+                while let Some(frame) = p.machine.poll(clock.now()) {
+                    let sent = p.give(frame, &mut audio, &playback, cx.lane(), clock.now()).await;
+                    if sent == Sent::Gone {
+                        return Ok(());
+                    }
+                    p.settle(&input);
+                }
+                if ended && waiting.is_none() && p.machine.held() == 0 {
+                    p.report(&mut played, clock.now()).await;
+                    return Ok(());
+                }
+            } else if ended && waiting.is_none() {
+                return Ok(());
+            }
+            let due = player.as_ref().and_then(|p| p.machine.next_due(clock.now()));
+            let lane = cx.lane();
+            tokio::select! {
+                biased;
+                event = input.next(), if waiting.is_none() && !ended => match event {
+                    Event::Data(stamp, pcm) => waiting = Some((stamp, pcm)),
+                    Event::Fence(_) => fence(&mut player, &mut waiting, &input, &mut played, &playback, clock.now()).await,
+                    Event::End(Terminal::End) => {
+                        ended = true;
+                        if let Some(p) = &mut player {
+                            p.machine.end_segment(clock.now())?;
+                        }
+                    }
+                    Event::End(Terminal::Error(e)) => return Err(e.into()),
+                },
+                _ = cx.fenced(), if lane != omni_flow::Lane::MAIN => {
+                    fence(&mut player, &mut waiting, &input, &mut played, &playback, clock.now()).await;
+                }
+                () = wait(&clock, due) => {}
+            }
+        }
+    }
+}
+
+async fn wait(clock: &omni_flow::Clock, due: Option<Mono>) {
+    match due {
+        Some(at) => clock.sleep_until(at).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// What has not been played is dropped, its credit returns, and what was heard is told.
+async fn fence(
+    player: &mut Option<Player>,
+    waiting: &mut Option<(Stamp, Pcm)>,
+    input: &omni_flow::In<Pcm>,
+    played: &mut Out<Signal>,
+    playback: &Playback,
+    now: Mono,
+) {
+    if let Some((stamp, pcm)) = waiting.take() {
+        input.release(amount(&stamp, &pcm));
+    }
+    if let Some(p) = player {
+        p.report(played, now).await;
+        p.machine.fence(now);
+        while let Some((_, a)) = p.owed.pop_front() {
+            input.release(a);
+        }
+        p.pushed = 0;
+        playback.cleared(now);
+    }
+    *player = None;
+}
+
+fn amount(stamp: &Stamp, pcm: &Pcm) -> Amount {
+    Amount::one(pcm.buf().len() as u64, stamp.len)
+}
+
+impl Player {
+    fn new(config: PlayoutConfig, stamp: Stamp) -> Result<Self, NodeError> {
+        let rate = config.rate;
+        Ok(Self { rate, machine: Playout::new(config)?, stamp, owed: Default::default(), pushed: 0 })
+    }
+    fn push(&mut self, stamp: &Stamp, pcm: &Pcm, now: Mono) -> Result<(), NodeError> {
+        self.stamp = *stamp;
+        let frames = pcm.frames() as u64;
+        self.pushed += frames;
+        self.owed.push_back((self.pushed, amount(stamp, pcm)));
+        self.machine.push(&pcm.f32(), now)?;
+        if stamp.last {
+            self.machine.end_segment(now)?;
+        }
+        Ok(())
+    }
+    async fn give(
+        &mut self,
+        frame: crate::playout::PlayoutFrame,
+        out: &mut Out<Pcm>,
+        playback: &Playback,
+        lane: omni_flow::Lane,
+        now: Mono,
+    ) -> Sent {
+        let n = frame.audio.len() as u64;
+        let (pts, len) = (MediaTime::from_samples(frame.position, self.rate), MediaTime::from_samples(n, self.rate));
+        let stamp = self.stamp.child(pts, len);
+        let left = MediaTime::from_samples(self.machine.held() as u64, self.rate);
+        playback.sent(lane, &stamp.epochs, now.plus((left + len).to_duration()));
+        out.send(&stamp, Pcm::mono(self.rate, frame.audio)).await
+    }
+    /// Returns the credit of chunks that have left in full.
+    fn settle(&mut self, input: &omni_flow::In<Pcm>) {
+        let left = self.pushed - (self.machine.held() as u64).min(self.pushed);
+        while self.owed.front().is_some_and(|(end, _)| *end <= left) {
+            if let Some((_, a)) = self.owed.pop_front() {
+                input.release(a);
+            }
+        }
+    }
+    async fn report(&self, out: &mut Out<Signal>, now: Mono) {
+        let until = self.machine.played_until(now);
+        out.send(&self.stamp.child(until, MediaTime::ZERO), Signal::Played { until }).await;
+    }
+}

@@ -1,0 +1,108 @@
+//! `speech.vad`: audio in, the same audio out in windows of 512 samples, each with the probability that it is speech.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+
+use omni_flow::{
+    Body, BuildCx, BuildError, Emit, Kind, Make, MediaTime, Opt, Pcm, Port, Schema, Stamp, Step, StepError,
+};
+use serde::Deserialize;
+
+use crate::models::{fetch, onnx};
+use crate::silero::{Framer, SileroModel, SileroStream, VoiceActivity, WINDOW};
+
+const RATE: u32 = 16_000;
+
+/// The node type `speech.vad`.
+pub struct SpeechVad;
+
+/// Options of `speech.vad`.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct VadConfig {
+    #[serde(default = "default_model")]
+    model: String,
+}
+fn default_model() -> String {
+    "silero-vad".to_owned()
+}
+
+impl Make for SpeechVad {
+    const NAME: &'static str = "speech.vad";
+    type Config = VadConfig;
+    fn schema() -> Schema {
+        Schema::new("Voice activity detection with Silero: cuts audio into windows of 32 ms and says which are speech")
+            .input(Port::new("in", Kind::mono(RATE), "audio in chunks of any size"))
+            .output(Port::new("out", Kind::mono(RATE), "windows of 512 samples with their speech probability"))
+            .option(Opt::new(
+                "model",
+                "text",
+                "silero-vad",
+                "name in the catalogue or path of a Silero v5 or v6 ONNX file",
+            ))
+            .example("vad: { use: speech.vad, in: mic }")
+    }
+    fn build(config: &VadConfig, cx: &BuildCx) -> Result<Body, BuildError> {
+        let files = fetch(&config.model, cx)?;
+        let file = onnx(&files)?;
+        let model = SileroModel::load(file).map_err(BuildError::from_error)?;
+        Ok(Body::step(move || Vad::new(model.stream())))
+    }
+}
+
+/// The step over any detector.
+pub(crate) struct Vad<V> {
+    detector: V,
+    framer: Framer,
+    /// Media position of the stream's first sample, and samples since then.
+    start: Option<MediaTime>,
+    given: u64,
+}
+
+impl<V: VoiceActivity> Vad<V> {
+    pub(crate) fn new(detector: V) -> Self {
+        Self { detector, framer: Framer::default(), start: None, given: 0 }
+    }
+    fn window(
+        &mut self,
+        stamp: &Stamp,
+        window: &[f32; WINDOW],
+        valid: usize,
+        out: &mut Emit<Pcm>,
+    ) -> Result<(), StepError> {
+        let p = self.detector.probability(window)?;
+        let pts = self.start.unwrap_or_default() + MediaTime::from_samples(self.given, RATE);
+        self.given += valid as u64;
+        let audio = Pcm::mono(RATE, window[..valid].to_vec()).with_voice(p);
+        out.put(stamp, pts, MediaTime::from_samples(valid as u64, RATE), audio);
+        Ok(())
+    }
+}
+
+impl<V: VoiceActivity + 'static> Step for Vad<V> {
+    type In = Pcm;
+    type Out = Pcm;
+    fn step(&mut self, stamp: &Stamp, input: Pcm, out: &mut Emit<Pcm>) -> Result<(), StepError> {
+        self.start.get_or_insert(stamp.pts);
+        let mut windows: Vec<[f32; WINDOW]> = Vec::new();
+        let Ok(()) = self.framer.push::<Infallible>(&input.f32(), |_, w| {
+            windows.push(*w);
+            Ok(())
+        });
+        windows.iter().try_for_each(|w| self.window(stamp, w, WINDOW, out))
+    }
+    fn fence(&mut self) {
+        self.detector.reset();
+        self.framer.reset();
+        (self.start, self.given) = (None, 0);
+    }
+    fn end(&mut self, stamp: &Stamp, out: &mut Emit<Pcm>) -> Result<(), StepError> {
+        let valid = self.framer.pending();
+        let mut last = None;
+        let Ok(()) = self.framer.finish::<Infallible>(|_, w| {
+            last = Some(*w);
+            Ok(())
+        });
+        last.map_or(Ok(()), |w| self.window(stamp, &w, valid, out))
+    }
+}
