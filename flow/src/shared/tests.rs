@@ -64,7 +64,7 @@ impl Stage for Echo {
         !slot.todo.is_empty() || slot.ended
     }
     fn unit(&self, m: &mut Member<Self>) -> Result<(), StageError> {
-        if let Some(f) = HOOK.with(|h| h.borrow_mut().take()) {
+        if let Some(f) = HOOK.take() {
             f();
         }
         let index = m.id().index;
@@ -470,6 +470,11 @@ fn poll(tasks: &Tasks, i: usize) -> bool {
 fn spawn(tasks: &Tasks, f: impl Future<Output = ()> + 'static) {
     tasks.borrow_mut().push(Some((Arc::new(Flag(AtomicBool::new(true))), Box::pin(f))));
 }
+/// Another job runs while the next unit does, as on a second thread.
+fn second_worker(pool: &Pool) {
+    let pool = pool.clone();
+    HOOK.set(Some(Box::new(move || drop(pool.turn()))));
+}
 fn random_config(rng: &mut Rng) -> StageConfig {
     StageConfig { max_batch: 1 + rng.below(3), concurrency: 1 + rng.below(2), ..slots(1 + rng.below(3)) }
 }
@@ -514,7 +519,12 @@ fn all_streams_end_under_ten_thousand_schedules() {
                 *ended.borrow_mut() += 1;
             });
         }
-        while turn(&tasks, &pool, &mut rng) {}
+        while turn(&tasks, &pool, &mut rng) {
+            if rng.below(4) == 0 {
+                second_worker(&pool);
+            }
+        }
+        HOOK.take();
         assert_eq!(*ended.borrow(), count, "seed {seed}: a stream stands still");
         let s = h.stats();
         let left = (s.leased, s.waiting, s.queued, s.running, h.stage().live.load(Ordering::SeqCst));
@@ -551,6 +561,9 @@ fn nothing_is_left_after_ten_thousand_aborts() {
         while turn(&tasks, &pool, &mut rng) {
             steps += 1;
             assert!(steps < 10_000, "seed {seed}: it never ends");
+            if rng.below(4) == 0 {
+                second_worker(&pool);
+            }
             if rng.below(12) == 0 {
                 let n = rng.below(tasks.borrow().len());
                 if rng.below(2) == 0 {
@@ -558,16 +571,14 @@ fn nothing_is_left_after_ten_thousand_aborts() {
                     drop(victim);
                 } else {
                     let tasks = tasks.clone();
-                    HOOK.with(|h| {
-                        *h.borrow_mut() = Some(Box::new(move || {
-                            let victim = tasks.borrow_mut()[n].take();
-                            drop(victim);
-                        }));
-                    });
+                    HOOK.set(Some(Box::new(move || {
+                        let victim = tasks.borrow_mut()[n].take();
+                        drop(victim);
+                    })));
                 }
             }
         }
-        inside += usize::from(HOOK.with(|h| h.borrow_mut().take()).is_none());
+        inside += usize::from(HOOK.take().is_none());
         assert!(tasks.borrow().iter().all(Option::is_none), "seed {seed}: a session stands still");
         let s = h.stats();
         let left = (s.leased, s.waiting, s.queued, s.running, s.bytes, h.stage().live.load(Ordering::SeqCst));
