@@ -10,7 +10,7 @@ use std::task::Poll;
 
 use tokio::sync::oneshot;
 
-use super::handle::{Answer, Held, Inner, Reply, Request};
+use super::queue::{Answer, Held, Inner, Reply, Request};
 use super::{SlotId, Stage, StageError};
 use crate::Stamp;
 use crate::pool::{PoolError, Priority, Ticket, message, quietly};
