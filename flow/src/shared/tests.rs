@@ -473,7 +473,9 @@ fn spawn(tasks: &Tasks, f: impl Future<Output = ()> + 'static) {
 /// Another job runs while the next unit does, as on a second thread.
 fn second_worker(pool: &Pool) {
     let pool = pool.clone();
-    HOOK.set(Some(Box::new(move || drop(pool.turn()))));
+    HOOK.set(Some(Box::new(move || {
+        pool.turn();
+    })));
 }
 fn random_config(rng: &mut Rng) -> StageConfig {
     StageConfig { max_batch: 1 + rng.below(3), concurrency: 1 + rng.below(2), ..slots(1 + rng.below(3)) }
