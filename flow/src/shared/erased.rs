@@ -63,6 +63,8 @@ pub trait AnyLeased: Send {
     /// # Errors
     /// As [`Leased::advance`].
     fn advance(&mut self, priority: Priority) -> BoxFuture<'_, Result<Advance<Payload>, StageError>>;
+    /// [`Leased::close`].
+    fn close(self: Box<Self>) -> BoxFuture<'static, ()>;
 }
 
 impl<S: Stage> AnyStage for StageHandle<S> {
@@ -115,5 +117,8 @@ impl<S: Stage> AnyLeased for Leased<S> {
             let outputs = outputs.into_iter().map(|(stamp, x)| (stamp, x.into_payload())).collect();
             Ok(Advance { outputs, more })
         })
+    }
+    fn close(self: Box<Self>) -> BoxFuture<'static, ()> {
+        Box::pin((*self).close())
     }
 }

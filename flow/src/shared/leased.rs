@@ -10,7 +10,7 @@ use std::task::Poll;
 
 use tokio::sync::oneshot;
 
-use super::handle::{Answer, Held, Inner, Reply, Request};
+use super::queue::{Answer, Held, Inner, Reply, Request};
 use super::{SlotId, Stage, StageError};
 use crate::Stamp;
 use crate::pool::{PoolError, Priority, Ticket, message, quietly};
@@ -97,6 +97,9 @@ impl<S: Stage> Leased<S> {
     pub async fn advance(&mut self, priority: Priority) -> Result<Advance<S::Out>, StageError> {
         if self.fenced {
             self.settle().await?;
+            if !self.ready()? {
+                return Ok(Advance { outputs: Vec::new(), more: false });
+            }
         }
         if self.pending.is_none() {
             let held = self.held.take().ok_or(StageError::Ended)?;
@@ -112,6 +115,19 @@ impl<S: Stage> Leased<S> {
         let Answer { held, outputs, ready } = self.reply().await?;
         self.held = Some(held);
         Ok(Advance { outputs, more: ready })
+    }
+
+    /// Gives the slot back and waits until the stage has let go of it: at once, or when the running unit ends. For an
+    /// abort that must know. Dropping the future half-way is dropping the lease: it returns a little later by itself.
+    pub async fn close(mut self) {
+        let Some(p) = &self.pending else { return };
+        p.unwanted.store(true, Ordering::Relaxed);
+        if let Some(request) = self.inner.withdraw(p.ticket) {
+            drop(request);
+        } else {
+            let last = self.reply().await;
+            quietly(move || drop(last));
+        }
     }
 
     /// Brings the state home, drops what it brought, applies the fence.

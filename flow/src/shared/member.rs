@@ -3,7 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use super::handle::Held;
+use super::queue::Held;
 use super::{SlotId, Stage, StageError};
 use crate::pool::message;
 use crate::sync::atomic::{AtomicBool, Ordering};

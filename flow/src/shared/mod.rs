@@ -10,16 +10,19 @@
 //! stage has let go of it. A panic costs the state it happened in and nothing else.
 
 mod batch;
+mod config;
 mod erased;
 mod handle;
 mod leased;
 mod member;
+mod queue;
 mod slots;
 mod stage;
 
 pub use batch::{Batcher, Readiness};
+pub use config::{StageConfig, StageStats};
 pub use erased::{AnyLeased, AnyStage};
-pub use handle::{StageConfig, StageHandle, StageStats};
+pub use handle::StageHandle;
 pub use leased::{Advance, Leased};
 pub use member::{Batch, Member};
 pub use slots::{LeaseError, SlotId, SlotStats};

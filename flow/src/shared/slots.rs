@@ -303,3 +303,82 @@ impl Drop for Lease {
         }
     }
 }
+
+#[cfg(all(test, omni_loom))]
+mod model {
+    use loom::sync::atomic::{AtomicUsize, Ordering};
+    use loom::thread;
+    use tokio::sync::oneshot::error::TryRecvError;
+
+    use super::*;
+
+    fn table(slots: usize) -> Arc<SlotTable> {
+        SlotTable::new(SlotLimits { slots, waiters: 4, declared: 1, memory: None })
+    }
+    fn wait(table: &Arc<SlotTable>) -> Lease {
+        let mut rx = match SlotTable::enqueue(table).unwrap() {
+            Ok(lease) => return lease,
+            Err(rx) => rx,
+        };
+        loop {
+            match rx.try_recv() {
+                Ok(lease) => return lease,
+                Err(TryRecvError::Empty) => thread::yield_now(),
+                Err(TryRecvError::Closed) => panic!("the waiter was forgotten"),
+            }
+        }
+    }
+    fn at_rest(table: &SlotTable, leases: u64) {
+        let s = table.sums();
+        assert_eq!((s.leased, s.waiting, s.bytes), (0, 0, 0));
+        let st = lock(&table.state);
+        assert_eq!(st.free.len(), st.slots.len());
+        assert_eq!(st.slots.iter().map(|s| s.generation).sum::<u64>(), s.leases);
+        assert!(s.leases >= leases);
+    }
+
+    #[test]
+    fn a_slot_has_one_holder_at_a_time() {
+        loom::model(|| {
+            let t = table(1);
+            let holders = Arc::new(AtomicUsize::new(0));
+            let users: Vec<_> = (0..2)
+                .map(|_| {
+                    let (t, holders) = (t.clone(), holders.clone());
+                    thread::spawn(move || {
+                        let lease = wait(&t);
+                        assert_eq!(holders.fetch_add(1, Ordering::SeqCst), 0);
+                        assert!(t.is_current(lease.id()));
+                        holders.fetch_sub(1, Ordering::SeqCst);
+                        drop(lease);
+                    })
+                })
+                .collect();
+            for u in users {
+                u.join().unwrap();
+            }
+            at_rest(&t, 2);
+        });
+    }
+    #[test]
+    fn a_waiter_that_leaves_takes_nothing_with_it() {
+        loom::model(|| {
+            let t = table(1);
+            let lease = SlotTable::lease(&t).unwrap();
+            let leaves = {
+                let t = t.clone();
+                thread::spawn(move || drop(SlotTable::enqueue(&t)))
+            };
+            let stays = {
+                let t = t.clone();
+                thread::spawn(move || drop(wait(&t)))
+            };
+            let old = lease.id();
+            drop(lease);
+            assert!(!t.is_current(old));
+            leaves.join().unwrap();
+            stays.join().unwrap();
+            at_rest(&t, 2);
+        });
+    }
+}
