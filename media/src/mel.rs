@@ -193,7 +193,13 @@ mod tests {
                 .map(|n| {
                     let at = (frame * HOP + n) as isize - 200;
                     let last = samples.len() as isize - 1;
-                    let at = if at < 0 { -at } else if at > last { 2 * last - at } else { at };
+                    let at = if at < 0 {
+                        -at
+                    } else if at > last {
+                        2 * last - at
+                    } else {
+                        at
+                    };
                     f64::from(samples[at as usize]) * window[n]
                 })
                 .collect();

@@ -26,12 +26,7 @@ pub struct OggOpusEncoder {
 
 impl OggOpusEncoder {
     /// Begins a stream; the header pages can be taken at once.
-    pub fn new(
-        config: EncoderConfig,
-        tags: &OpusTags,
-        serial: u32,
-        max_page_ms: u32,
-    ) -> Result<Self, OggEncodeError> {
+    pub fn new(config: EncoderConfig, tags: &OpusTags, serial: u32, max_page_ms: u32) -> Result<Self, OggEncodeError> {
         let encoder = OpusEncoder::new(config)?;
         let config = encoder.config();
         let pre_skip = (encoder.lookahead() * TICKS as usize / config.rate as usize) as u16;

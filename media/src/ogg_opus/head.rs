@@ -16,7 +16,9 @@ pub enum HeadError {
         version: u8,
     },
     /// More than stereo, or a mapping of several coded streams.
-    #[error("Ogg Opus with mapping family {family} and {channels} channels is not supported; convert to mono or stereo")]
+    #[error(
+        "Ogg Opus with mapping family {family} and {channels} channels is not supported; convert to mono or stereo"
+    )]
     Channels {
         /// Channel mapping family.
         family: u8,

@@ -61,7 +61,8 @@ fn rms(samples: &[f32]) -> f32 {
 
 #[test]
 fn count_is_exact_at_every_rate() {
-    for (rate, frames) in [(48_000, 48_000), (48_000, 1), (16_000, 12_345), (24_000, 23_999), (8_000, 161), (12_000, 0)] {
+    for (rate, frames) in [(48_000, 48_000), (48_000, 1), (16_000, 12_345), (24_000, 23_999), (8_000, 161), (12_000, 0)]
+    {
         for channels in [1u8, 2] {
             let bytes = encode(config(rate, channels), &voice(rate, channels.into(), frames), 7, 200);
             for to in RATES {
@@ -77,7 +78,8 @@ fn count_is_exact_at_every_rate() {
 #[test]
 fn sound_comes_back_in_its_place() {
     let pcm = voice(48_000, 1, 48_000);
-    let bytes = encode(EncoderConfig { bitrate: 128_000, application: Application::Audio, ..config(48_000, 1) }, &pcm, 1, 500);
+    let bytes =
+        encode(EncoderConfig { bitrate: 128_000, application: Application::Audio, ..config(48_000, 1) }, &pcm, 1, 500);
     let (out, _) = decode(&bytes, 48_000, 1, 4_096);
     let difference: Vec<f32> = out.iter().zip(&pcm).map(|(a, b)| a - b).collect();
     assert!(rms(&difference[4_800..]) < 0.1 * rms(&pcm), "{}", rms(&difference[4_800..]));

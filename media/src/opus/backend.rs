@@ -68,7 +68,11 @@ pub trait DecoderBackend: Send {
 pub const NAME: &str = chosen::NAME;
 
 /// A new encoder; rate and channels have been checked.
-pub(super) fn encoder(rate: u32, channels: u8, application: Application) -> Result<Box<dyn EncoderBackend>, BackendError> {
+pub(super) fn encoder(
+    rate: u32,
+    channels: u8,
+    application: Application,
+) -> Result<Box<dyn EncoderBackend>, BackendError> {
     Ok(Box::new(chosen::Encoder::new(rate, channels, application)?))
 }
 

@@ -48,7 +48,10 @@ pub struct OpusDecoder {
 
 impl std::fmt::Debug for OpusDecoder {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("OpusDecoder").field("rate", &self.rate).field("channels", &self.channels).finish_non_exhaustive()
+        f.debug_struct("OpusDecoder")
+            .field("rate", &self.rate)
+            .field("channels", &self.channels)
+            .finish_non_exhaustive()
     }
 }
 

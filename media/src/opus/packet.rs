@@ -115,7 +115,8 @@ impl PacketInfo {
     /// The first bits of a speech-layer frame: per coded channel one voice flag per 20 ms, then the FEC flag, each of
     /// probability one half, that is plain bits from the top.
     fn finds_fec(&self, packet: &[u8]) -> bool {
-        let Some(&head) = self.frames.first().filter(|_| self.mode != Mode::Celt).and_then(|f| packet[f.clone()].first())
+        let Some(&head) =
+            self.frames.first().filter(|_| self.mode != Mode::Celt).and_then(|f| packet[f.clone()].first())
         else {
             return false;
         };

@@ -253,7 +253,8 @@ fn settings_have_their_effect() {
     let voice = tone(220.0, 48_000, 1, 48_000);
     let cbr = run(EncoderConfig { vbr: false, ..EncoderConfig::default() }, &voice);
     assert!(cbr.iter().all(|&size| size == 80), "{cbr:?}");
-    let low: usize = run(EncoderConfig { bitrate: 12_000, vbr: false, ..EncoderConfig::default() }, &voice).iter().sum();
+    let low: usize =
+        run(EncoderConfig { bitrate: 12_000, vbr: false, ..EncoderConfig::default() }, &voice).iter().sum();
     assert_eq!(low, 50 * 30);
     let dtx = run(EncoderConfig { dtx: true, rate: 16_000, ..EncoderConfig::default() }, &vec![0.0; 32_000]);
     assert!(dtx.iter().filter(|&&size| size <= 2).count() > 50, "{dtx:?}");
