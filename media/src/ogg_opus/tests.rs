@@ -139,7 +139,8 @@ fn pages_hold_no_more_than_asked() {
 
 #[test]
 fn damaged_page_costs_only_what_it_held() {
-    let bytes = encode(config(48_000, 1), &voice(48_000, 1, 96_000), 1, 200);
+    let music = EncoderConfig { bitrate: 96_000, application: Application::Audio, ..config(48_000, 1) };
+    let bytes = encode(music, &voice(48_000, 1, 96_000), 1, 200);
     let (clean, _) = decode(&bytes, 16_000, 1, 999);
     let all = pages(&bytes);
     // Any audio page but the last, damaged in its header or its body, or missing.
