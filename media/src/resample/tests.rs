@@ -40,7 +40,7 @@ fn impulses_at_both_ends_survive_with_exact_length() {
                     // The last sample may lie past the last output (the length is rounded): its ripples are there.
                     let first = out[..edge].iter().fold(0.0f32, |m, v| m.max(v.abs()));
                     let last = out[out.len() - edge..].iter().fold(0.0f32, |m, v| m.max(v.abs()));
-                    assert!(first > 0.5 * height && last > 0.08 * height, "{from} to {to}: {first} {last}");
+                    assert!(first > 0.5 * height && last > 0.02 * height, "{from} to {to}: {first} {last}");
                     // And nothing of them in the middle.
                     let middle = &out[out.len() * 2 / 5..out.len() * 3 / 5];
                     if quality != Quality::Best {
