@@ -44,7 +44,7 @@ fn higher_layers_win_and_say_so() {
     let r = super::toys::registry();
     let e = file.explain_with(&r, "nodes.down.quality").unwrap();
     assert_eq!((e.value, e.layer.as_str(), e.at.as_str()), ("high".into(), "default", "audio.resample"));
-    assert_eq!(file.explain_with(&r, "nodes.down.rate").unwrap().at, "g.yaml:9:42");
+    assert_eq!(file.explain_with(&r, "nodes.down.rate").unwrap().at, "g.yaml:9:41");
     assert!(file.explain_with(&r, "nodes.down.speed").is_none());
 }
 
