@@ -3,8 +3,9 @@
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
-/// Of cheap steps, one in so many is timed, and counts for all of them.
-pub(crate) const SAMPLE: u64 = 16;
+/// Of cheap steps, one in so many is timed, and counts for all of them. A prime, so that it does not always meet the
+/// same phase of a periodic stream (every eighth chunk fills a window, say).
+pub(crate) const SAMPLE: u64 = 17;
 
 /// Buckets of the latency histogram: powers of two from 1 ms, the last one open.
 const BUCKETS: usize = 16;
@@ -25,7 +26,7 @@ pub struct NodeStats {
     pub name: String,
     /// Steps taken (chunks handled, units of a shared stage).
     pub steps: u64,
-    /// Time inside steps; of cheap ones, extrapolated from one in sixteen.
+    /// Time inside steps; of cheap ones, extrapolated from one in seventeen.
     pub busy: Duration,
     /// The longest step that was timed.
     pub longest: Duration,

@@ -110,6 +110,7 @@ impl Runner {
             };
             let advance = advanced.map_err(|e| self.named(e))?;
             self.shared.probe.step();
+            self.shared.probe.busy(advance.took);
             if self.deliver(permit, advance.outputs).await == Sent::Gone {
                 return Ok(Worked::Gone);
             }

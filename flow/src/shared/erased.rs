@@ -113,9 +113,9 @@ impl<S: Stage> AnyLeased for Leased<S> {
     }
     fn advance(&mut self, priority: Priority) -> BoxFuture<'_, Result<Advance<Payload>, StageError>> {
         Box::pin(async move {
-            let Advance { outputs, more } = Self::advance(self, priority).await?;
+            let Advance { outputs, more, took } = Self::advance(self, priority).await?;
             let outputs = outputs.into_iter().map(|(stamp, x)| (stamp, x.into_payload())).collect();
-            Ok(Advance { outputs, more })
+            Ok(Advance { outputs, more, took })
         })
     }
     fn close(self: Box<Self>) -> BoxFuture<'static, ()> {

@@ -7,6 +7,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::task::Poll;
+use std::time::Duration;
 
 use tokio::sync::oneshot;
 
@@ -23,6 +24,8 @@ pub struct Advance<T> {
     pub outputs: Vec<(Stamp, T)>,
     /// True if another unit would do something now, without more input.
     pub more: bool,
+    /// Time that the unit took: its share of its batch's.
+    pub took: Duration,
 }
 
 /// A leased slot, seen from its session. See the [module](super).
@@ -98,7 +101,7 @@ impl<S: Stage> Leased<S> {
         if self.fenced {
             self.settle().await?;
             if !self.ready()? {
-                return Ok(Advance { outputs: Vec::new(), more: false });
+                return Ok(Advance { outputs: Vec::new(), more: false, took: Duration::ZERO });
             }
         }
         if self.pending.is_none() {
@@ -112,9 +115,9 @@ impl<S: Stage> Leased<S> {
                 yield_once().await; // others who are ready may ask too, so that order and batches mean something
             }
         }
-        let Answer { held, outputs, ready } = self.reply().await?;
+        let Answer { held, outputs, ready, took } = self.reply().await?;
         self.held = Some(held);
-        Ok(Advance { outputs, more: ready })
+        Ok(Advance { outputs, more: ready, took })
     }
 
     /// Gives the slot back and waits until the stage has let go of it: at once, or when the running unit ends. For an

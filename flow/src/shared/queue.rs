@@ -64,6 +64,7 @@ pub(super) struct Answer<S: Stage> {
     pub(super) held: Held<S>,
     pub(super) outputs: Vec<(Stamp, <S as Stage>::Out)>,
     pub(super) ready: bool,
+    pub(super) took: Duration,
 }
 
 pub(super) struct Inner<S: Stage> {
@@ -203,14 +204,16 @@ impl<S: Stage> Inner<S> {
         if members.is_empty() {
             return done;
         }
+        let began = (self.now)();
         if let Err(p) = catch_unwind(AssertUnwindSafe(|| self.stage.run(&mut Batch::new(&mut members)))) {
             let message = message(p);
             for m in &mut members {
                 m.fail(StageError::Panicked { message: message.clone() });
             }
         }
+        let took = (self.now)().since(began) / members.len() as u32;
         for (member, reply) in members.into_iter().zip(replies) {
-            let answer = self.finish(member);
+            let answer = self.finish(member, took);
             if let Err(e) = &answer {
                 done.failed += 1;
                 done.panicked += u64::from(matches!(e, StageError::Panicked { .. }));
@@ -224,7 +227,7 @@ impl<S: Stage> Inner<S> {
     }
     /// Turns a member into what its session gets. A failed one's state and outputs are dropped before the session
     /// hears of it.
-    fn finish(&self, member: Member<S>) -> Reply<S> {
+    fn finish(&self, member: Member<S>, took: Duration) -> Reply<S> {
         let Member { held, mut out, failed, .. } = member;
         let outputs: Vec<_> = out.drain().collect();
         if let Some(e) = failed {
@@ -236,7 +239,7 @@ impl<S: Stage> Inner<S> {
             held.ready(&self.stage)
         }));
         match asked {
-            Ok(ready) => Ok(Answer { held, outputs, ready }),
+            Ok(ready) => Ok(Answer { held, outputs, ready, took }),
             Err(p) => Err(StageError::Panicked { message: message(p) }),
         }
     }

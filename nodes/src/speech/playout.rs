@@ -89,26 +89,23 @@ impl Node for PlayoutNode {
         let clock = cx.clock().clone();
         let playback: Arc<Playback> = cx.playback().clone();
         let mut player: Option<Player> = None;
-        let mut waiting: Option<(Stamp, Pcm)> = None;
+        let mut waiting: Option<Waiting> = None;
         let mut ended = false;
         loop {
             let now = clock.now();
             // What there is room for goes into the player.
-            if let Some((stamp, pcm)) = waiting.take() {
-                let fresh = player.as_ref().is_none_or(|p| p.rate != pcm.rate());
-                if fresh && player.as_ref().is_some_and(|p| p.machine.held() > 0) {
-                    waiting = Some((stamp, pcm));
-                } else {
-                    if fresh {
-                        player = Some(Player::new(self.options.config(pcm.rate()), stamp)?);
-                    }
-                    if let Some(p) = &mut player {
-                        if p.machine.room() >= pcm.frames() || p.machine.held() == 0 {
-                            p.push(&stamp, &pcm, now)?;
-                        } else {
-                            waiting = Some((stamp, pcm));
-                        }
-                    }
+            if let Some(mut w) = waiting.take() {
+                let other_rate = player.as_ref().is_some_and(|p| p.rate != w.pcm.rate());
+                if other_rate && player.as_ref().is_some_and(|p| p.machine.held() == 0) {
+                    player = None;
+                }
+                if player.is_none() {
+                    player = Some(Player::new(self.options.config(w.pcm.rate()))?);
+                }
+                match &mut player {
+                    Some(p) if p.rate == w.pcm.rate() && p.push(&mut w, now)? => {}
+                    // No room for all of it yet, or audio of another rate must leave first.
+                    _ => waiting = Some(w),
                 }
             }
             // What is due goes out.
@@ -132,7 +129,7 @@ impl Node for PlayoutNode {
             tokio::select! {
                 biased;
                 event = input.next(), if waiting.is_none() && !ended => match event {
-                    Event::Data(stamp, pcm) => waiting = Some((stamp, pcm)),
+                    Event::Data(stamp, pcm) => waiting = Some(Waiting { stamp, pcm, taken: 0 }),
                     Event::Fence(_) => fence(&mut player, &mut waiting, &input, &mut played, &playback, clock.now()).await,
                     Event::End(Terminal::End) => {
                         ended = true;
@@ -151,6 +148,14 @@ impl Node for PlayoutNode {
     }
 }
 
+/// A chunk that was taken and has not gone into the player as a whole.
+struct Waiting {
+    stamp: Stamp,
+    pcm: Pcm,
+    /// Samples of it that have.
+    taken: usize,
+}
+
 async fn wait(clock: &omni_flow::Clock, due: Option<Mono>) {
     match due {
         Some(at) => clock.sleep_until(at).await,
@@ -161,14 +166,14 @@ async fn wait(clock: &omni_flow::Clock, due: Option<Mono>) {
 /// What has not been played is dropped, its credit returns, and what was heard is told.
 async fn fence(
     player: &mut Option<Player>,
-    waiting: &mut Option<(Stamp, Pcm)>,
+    waiting: &mut Option<Waiting>,
     input: &omni_flow::In<Pcm>,
     played: &mut Out<Signal>,
     playback: &Playback,
     now: Mono,
 ) {
-    if let Some((stamp, pcm)) = waiting.take() {
-        input.release(amount(&stamp, &pcm));
+    if let Some(w) = waiting.take() {
+        input.release(amount(&w.stamp, &w.pcm));
     }
     if let Some(p) = player {
         p.report(played, now).await;
@@ -187,20 +192,25 @@ fn amount(stamp: &Stamp, pcm: &Pcm) -> Amount {
 }
 
 impl Player {
-    fn new(config: PlayoutConfig, stamp: Stamp) -> Result<Self, NodeError> {
+    fn new(config: PlayoutConfig) -> Result<Self, NodeError> {
         let rate = config.rate;
-        Ok(Self { rate, machine: Playout::new(config)?, stamp, owed: Default::default(), pushed: 0 })
+        Ok(Self { rate, machine: Playout::new(config)?, stamp: Stamp::default(), owed: Default::default(), pushed: 0 })
     }
-    fn push(&mut self, stamp: &Stamp, pcm: &Pcm, now: Mono) -> Result<(), NodeError> {
-        self.stamp = *stamp;
-        let frames = pcm.frames() as u64;
-        self.pushed += frames;
-        self.owed.push_back((self.pushed, amount(stamp, pcm)));
-        self.machine.push(&pcm.f32(), now)?;
-        if stamp.last {
+    /// Takes as much of a chunk as there is room for; true if that was the rest of it.
+    fn push(&mut self, w: &mut Waiting, now: Mono) -> Result<bool, NodeError> {
+        self.stamp = w.stamp;
+        let n = (w.pcm.frames() - w.taken).min(self.machine.room());
+        self.machine.push(&w.pcm.f32()[w.taken..w.taken + n], now)?;
+        self.pushed += n as u64;
+        w.taken += n;
+        if w.taken < w.pcm.frames() {
+            return Ok(false);
+        }
+        self.owed.push_back((self.pushed, amount(&w.stamp, &w.pcm)));
+        if w.stamp.last {
             self.machine.end_segment(now)?;
         }
-        Ok(())
+        Ok(true)
     }
     async fn give(
         &mut self,

@@ -1,7 +1,6 @@
 //! `speech.vad`: audio in, the same audio out in windows of 512 samples, each with the probability that it is speech.
 
 use std::convert::Infallible;
-use std::sync::Arc;
 
 use omni_flow::{
     Body, BuildCx, BuildError, Emit, Kind, Make, MediaTime, Opt, Pcm, Port, Schema, Stamp, Step, StepError,
@@ -9,7 +8,7 @@ use omni_flow::{
 use serde::Deserialize;
 
 use crate::models::{fetch, onnx};
-use crate::silero::{Framer, SileroModel, SileroStream, VoiceActivity, WINDOW};
+use crate::silero::{Framer, SileroModel, VoiceActivity, WINDOW};
 
 const RATE: u32 = 16_000;
 
