@@ -4,11 +4,10 @@ mod common;
 
 use std::path::PathBuf;
 
-use common::{Trickle, aiff, flac, spec, wav};
+use common::{Trickle, aiff, flac, opus, spec, wav};
 use omni_flow_media::file::{AudioFile, AudioFileError, Input, decode};
 use omni_flow_media::levels::{measure, speech_bounds};
-use omni_flow_media::ogg_opus::{OggOpusEncoder, OpusTags, Page, PageParser};
-use omni_flow_media::opus::EncoderConfig;
+use omni_flow_media::ogg_opus::{Page, PageParser};
 use omni_flow_media::pcm::SampleFormat;
 
 fn all(mut file: AudioFile) -> Result<Vec<f32>, AudioFileError> {
@@ -97,17 +96,6 @@ fn real_speech_has_its_length_its_level_and_its_bounds() {
 fn a_file_longer_than_wanted_is_refused() {
     let error = decode(clip("10_silence_24k.wav"), 71_999).unwrap_err();
     assert!(matches!(error, AudioFileError::TooLong { max_frames: 71_999, .. }), "{error}");
-}
-
-fn opus(rate: u32, channels: u8, frames: usize) -> Vec<u8> {
-    let config = EncoderConfig { rate, channels, complexity: 1, ..EncoderConfig::default() };
-    let mut encoder = OggOpusEncoder::new(config, &OpusTags::default(), 5, 100).unwrap();
-    let channels = usize::from(channels);
-    let pcm: Vec<f32> = (0..frames * channels).map(|i| 0.3 * ((i / channels) as f32 * 0.05).sin()).collect();
-    encoder.push(&pcm).unwrap();
-    let mut bytes = encoder.take();
-    bytes.extend(encoder.finish().unwrap());
-    bytes
 }
 
 /// The same file with another body on its first page, under a right checksum.

@@ -27,7 +27,9 @@ pub fn check(meta: &Metadata) -> anyhow::Result<Vec<String>> {
             continue;
         }
         let Some((_, may)) = MAY.iter().find(|(n, _)| *n == name) else {
-            found.push(format!("`{name}` has no place in the house; give it one in xtask/src/arrows.rs and ARCHITECTURE.md"));
+            found.push(format!(
+                "`{name}` has no place in the house; give it one in xtask/src/arrows.rs and ARCHITECTURE.md"
+            ));
             continue;
         };
         for d in package.dependencies.iter().filter(|d| ours.contains(d.name.as_str())) {
@@ -56,7 +58,8 @@ mod tests {
 
     #[test]
     fn the_engine_depends_on_nothing_of_ours() {
-        let good = meta(&[("omni-flow", &["tokio"]), ("omni-flow-nodes", &["omni-flow"]), ("omni-flow-tests", &["xtask"])]);
+        let good =
+            meta(&[("omni-flow", &["tokio"]), ("omni-flow-nodes", &["omni-flow"]), ("omni-flow-tests", &["xtask"])]);
         assert!(check(&good).unwrap().is_empty());
         let bad = meta(&[("omni-flow", &["omni-flow-media"]), ("omni-flow-media", &["omni-flow"])]);
         let found = check(&bad).unwrap();

@@ -1,7 +1,7 @@
 //! The parts of `deny.toml` that the built-in check needs: the one list of licences, for cargo-deny and for us.
 //!
-//! It reads the form in which that file is written (a table's line, then its keys, strings in double quotes), not all of
-//! TOML.
+//! It reads the form in which that file is written (a table's line, then its keys, strings in double quotes), not all
+//! of TOML.
 
 /// Allowed licences, and those that single crates are allowed besides.
 #[derive(Debug, Default, PartialEq)]
@@ -59,8 +59,23 @@ mod tests {
 
     #[test]
     fn reads_lists_and_exceptions() {
-        let text = "# head\n[bans]\nallow = [\"x\"]\n[licenses]\nconfidence = 0.9\nallow = [\n  \"MIT\", # usual\n  \"ISC\",\n]\n\
-                    [[licenses.exceptions]]\ncrate = \"odd\"\nallow = [\"WTFPL\"]\n[[licenses.exceptions]]\nallow = [\"A\", \"B\"]\ncrate = \"two\"\n";
+        let text = r#"
+# head
+[bans]
+allow = ["x"]
+[licenses]
+confidence = 0.9
+allow = [
+  "MIT", # usual
+  "ISC",
+]
+[[licenses.exceptions]]
+crate = "odd"
+allow = ["WTFPL"]
+[[licenses.exceptions]]
+allow = ["A", "B"]
+crate = "two"
+"#;
         let policy = policy(text);
         assert_eq!(policy.allow, ["MIT", "ISC"]);
         assert_eq!(policy.exceptions[0], ("odd".to_owned(), vec!["WTFPL".to_owned()]));

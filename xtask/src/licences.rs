@@ -42,7 +42,9 @@ fn refuse(package: &Package, policy: &Policy) -> Option<String> {
     let exception = policy.exceptions.iter().find(|(n, _)| n == name).map(|(_, l)| l);
     let Some(expression) = license else {
         // Its licence is a file that somebody has read, or it is not allowed.
-        return exception.is_none().then(|| format!("`{name}` {version} states no licence; read it, then name it in deny.toml"));
+        return exception
+            .is_none()
+            .then(|| format!("`{name}` {version} states no licence; read it, then name it in deny.toml"));
     };
     let allowed = |l: &str| {
         let known = |list: &[String]| list.iter().any(|a| a == l);
@@ -62,8 +64,9 @@ mod tests {
     use super::*;
 
     fn package(license: Option<&str>, source: Option<&str>) -> Package {
-        let v = serde_json::json!({ "id": "odd", "name": "odd", "version": "1.0.0", "license": license, "source": source,
-                                    "dependencies": [] });
+        let v = serde_json::json!({
+            "id": "odd", "name": "odd", "version": "1.0.0", "license": license, "source": source, "dependencies": []
+        });
         serde_json::from_value(v).unwrap()
     }
 

@@ -1,7 +1,7 @@
 //! Chores of the workspace, all behind one door: `cargo xtask check`.
 //!
-//! Every check can be run alone by its name. A check prints what it found and how to put it right; the program ends with
-//! 1 if any failed, after all of them have run.
+//! Every check can be run alone by its name. A check prints what it found and how to put it right; the program ends
+//! with 1 if any failed, after all of them have run.
 
 mod arrows;
 mod deny;

@@ -101,7 +101,8 @@ fn outside_tests(text: &str) -> &str {
         .iter()
         .filter_map(|mark| {
             // `mod tests;` names another file and ends nothing.
-            text.match_indices(mark).find(|(at, _)| text[at + mark.len()..].lines().next().is_some_and(|l| l.ends_with('{')))
+            text.match_indices(mark)
+                .find(|(at, _)| text[at + mark.len()..].lines().next().is_some_and(|l| l.ends_with('{')))
         })
         .map(|(at, _)| at)
         .min();
@@ -136,7 +137,8 @@ fn is_test(path: &Path) -> bool {
     let parents = [folder.join("mod.rs"), folder.join("lib.rs"), folder.join("main.rs"), folder.with_extension("rs")];
     parents.iter().filter_map(|p| std::fs::read_to_string(p).ok()).any(|text| {
         text.split(&format!("mod {name};")).next().is_some_and(|before| {
-            before.len() < text.len() && before.trim_end().lines().last().is_some_and(|l| l.contains("cfg(") && l.contains("test"))
+            before.len() < text.len()
+                && before.trim_end().lines().last().is_some_and(|l| l.contains("cfg(") && l.contains("test"))
         })
     })
 }
@@ -147,7 +149,10 @@ mod tests {
 
     #[test]
     fn tests_do_not_count() {
-        let text = "a.unwrap();\n// b.unwrap()\n#[cfg(test)]\nmod tests;\nc.expect(\"x\");\n#[cfg(test)]\nmod tests {\n d.unwrap();\n}\n";
+        let text = concat!(
+            "a.unwrap();\n// b.unwrap()\n#[cfg(test)]\nmod tests;\nc.expect(\"x\");\n",
+            "#[cfg(test)]\nmod tests {\n d.unwrap();\n}\n"
+        );
         let code = outside_tests(text);
         assert!(code.contains("c.expect") && !code.contains("d.unwrap"));
         assert_eq!(count(code, &[".unwrap()", ".expect(\""]), 2);

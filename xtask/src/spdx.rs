@@ -2,8 +2,8 @@
 //!
 //! The old form of crates.io, `MIT/Apache-2.0`, means OR. What cannot be read is satisfied by nothing.
 
-/// True if some choice that the expression leaves needs only licences that `allowed` accepts. A licence with an exception
-/// is asked for as a whole: `Apache-2.0 WITH LLVM-exception`.
+/// True if some choice that the expression leaves needs only licences that `allowed` accepts. A licence with an
+/// exception is asked for as a whole: `Apache-2.0 WITH LLVM-exception`.
 pub fn satisfied(expression: &str, allowed: &dyn Fn(&str) -> bool) -> bool {
     let spaced = expression.replace('(', " ( ").replace(')', " ) ").replace('/', " OR ");
     let words: Vec<&str> = spaced.split_whitespace().collect();
