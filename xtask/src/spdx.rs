@@ -16,7 +16,7 @@ struct Parser<'a> {
     allowed: &'a dyn Fn(&str) -> bool,
 }
 
-impl Parser<'_> {
+impl<'a> Parser<'a> {
     fn any(&mut self) -> Option<bool> {
         let mut result = self.all()?;
         while self.eat("OR") {
@@ -53,7 +53,7 @@ impl Parser<'_> {
         }
         eaten
     }
-    fn word(&mut self) -> Option<&str> {
+    fn word(&mut self) -> Option<&'a str> {
         let (first, rest) = self.words.split_first()?;
         self.words = rest;
         Some(first)
