@@ -4,9 +4,10 @@ mod common;
 
 use std::path::PathBuf;
 
-use common::{Trickle, aiff, flac, spec, wav};
+use common::{Trickle, aiff, flac, opus, spec, wav};
 use omni_flow_media::file::{AudioFile, AudioFileError, Input, decode};
 use omni_flow_media::levels::{measure, speech_bounds};
+use omni_flow_media::ogg_opus::{Page, PageParser};
 use omni_flow_media::pcm::SampleFormat;
 
 fn all(mut file: AudioFile) -> Result<Vec<f32>, AudioFileError> {
@@ -59,11 +60,6 @@ fn what_nobody_reads_is_refused_with_a_list_of_what_is_read() {
     let error = AudioFile::new(Input::memory(text), "letter.txt").unwrap_err();
     assert!(matches!(error, AudioFileError::Unsupported { .. }), "{error:?}");
     assert!(error.to_string().starts_with("`letter.txt`: its format is not supported; use one of WAV"), "{error}");
-    let mut opus = b"OggS".to_vec();
-    opus.resize(28, 0);
-    opus.extend_from_slice(b"OpusHead");
-    let error = AudioFile::new(Input::memory(opus), "a.opus").unwrap_err();
-    assert!(matches!(error, AudioFileError::Unsupported { .. }), "{error:?}");
 }
 
 fn clip(name: &str) -> PathBuf {
@@ -100,6 +96,69 @@ fn real_speech_has_its_length_its_level_and_its_bounds() {
 fn a_file_longer_than_wanted_is_refused() {
     let error = decode(clip("10_silence_24k.wav"), 71_999).unwrap_err();
     assert!(matches!(error, AudioFileError::TooLong { max_frames: 71_999, .. }), "{error}");
+}
+
+/// The same file with another body on its first page, under a right checksum.
+fn with_head(bytes: &[u8], edit: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
+    let mut parser = PageParser::new();
+    parser.push(bytes);
+    parser.finish();
+    let mut pages: Vec<Page> = std::iter::from_fn(|| parser.next_page()).collect();
+    edit(&mut pages[0].body);
+    pages[0].lacing = vec![pages[0].body.len() as u8];
+    let mut out = Vec::new();
+    pages.iter().for_each(|page| page.write(&mut out));
+    out
+}
+
+#[test]
+fn ogg_opus_has_its_exact_length_from_memory_and_from_a_pipe() {
+    for channels in [1u8, 2] {
+        let bytes = opus(16_000, channels, 12_345);
+        let file = AudioFile::new(Input::memory(bytes.clone()), "answer.opus").unwrap();
+        assert_eq!((file.spec().rate(), file.spec().channels()), (48_000, usize::from(channels)));
+        assert_eq!((file.total_frames(), file.damage()), (None, 0));
+        let whole = all(file).unwrap();
+        assert_eq!(whole.len(), 3 * 12_345 * usize::from(channels));
+        assert!((-20.0..-10.0).contains(&measure(&whole).rms), "{:?}", measure(&whole));
+        for most in [1, 1000] {
+            let file = AudioFile::new(Input::pipe(Trickle::new(&bytes, most)), "pipe").unwrap();
+            assert!(all(file).unwrap() == whole);
+        }
+    }
+}
+
+#[test]
+fn damaged_ogg_opus_keeps_its_time_and_a_bad_head_is_named() {
+    let bytes = opus(48_000, 1, 48_000);
+    let mut damaged = bytes.clone();
+    damaged[bytes.len() / 2] ^= 0x55;
+    let mut file = AudioFile::new(Input::memory(damaged), "a.opus").unwrap();
+    let mut out = Vec::new();
+    while file.next(&mut out).unwrap() > 0 {}
+    assert_eq!((out.len(), file.damage()), (48_000, 1));
+    for end in (0..bytes.len()).step_by(7) {
+        match AudioFile::new(Input::memory(bytes[..end].to_vec()), "cut").and_then(all) {
+            Ok(got) => assert!(got.len() <= 48_000 && end > 47),
+            Err(AudioFileError::Empty { .. }) => assert_eq!(end, 0),
+            Err(error) => assert!(error.to_string().contains("`cut`"), "{error}"),
+        }
+    }
+    let surround = with_head(&bytes, |head| {
+        head[9] = 6;
+        head[18] = 1;
+        head.extend_from_slice(&[4, 2, 0, 4, 1, 2, 3, 5]);
+    });
+    let error = AudioFile::new(Input::memory(surround), "5.1.opus").unwrap_err();
+    let want = "`5.1.opus`: Ogg Opus with mapping family 1 and 6 channels is not supported; use one of WAV";
+    assert!(error.to_string().starts_with(want), "{error}");
+    let error = AudioFile::new(Input::memory(with_head(&bytes, |head| head[8] = 16)), "new.opus").unwrap_err();
+    assert!(matches!(error, AudioFileError::Unsupported { .. }), "{error}");
+    let mut broken = bytes;
+    broken[40] ^= 1;
+    let error = AudioFile::new(Input::memory(broken), "broken.opus").unwrap_err();
+    assert!(matches!(error, AudioFileError::Damaged { .. }), "{error}");
+    assert!(error.to_string().starts_with("`broken.opus` is damaged"), "{error}");
 }
 
 #[cfg(feature = "symphonia")]

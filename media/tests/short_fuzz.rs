@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{Random, aiff, flac, wav_vectors};
+use common::{Random, aiff, flac, opus, wav_vectors};
 use omni_flow_media::file::{AudioFile, Input};
 use omni_flow_media::pcm::{FrameSplitter, SampleFormat};
 use omni_flow_media::wav::{WavOrigin, WavReader};
@@ -108,6 +108,7 @@ fn audio_file() {
     let mut seeds: Vec<Vec<u8>> = wav_vectors().into_iter().map(|(_, bytes)| bytes).collect();
     seeds.extend([flac(&ramp, 2, 16_000), aiff(&ramp, 1, 8000)]);
     seeds.extend([flac(&ramp, 1, 48_000), aiff(&ramp, 2, 8000), flac(&ramp, 1, 8000), flac(&ramp, 2, 8000)]);
+    seeds.extend([opus(8000, 1, 3000), opus(16_000, 2, 2000), opus(48_000, 1, 0)]);
     run(&seeds, 3000, |bytes, _| {
         let Ok(mut file) = AudioFile::new(Input::memory(bytes.to_vec()), "fuzz") else { return };
         let mut out = Vec::new();

@@ -6,10 +6,10 @@ use crate::wav::WavFileError;
 
 /// The formats that [`AudioFile`](super::AudioFile) reads, for messages and help.
 #[cfg(feature = "symphonia")]
-pub const FORMATS: &str = "WAV, AIFF, FLAC, MP3, AAC, MP4 (AAC, ALAC), Ogg (Vorbis, FLAC), Matroska and WebM";
+pub const FORMATS: &str = "WAV, AIFF, FLAC, MP3, AAC, MP4 (AAC, ALAC), Ogg (Opus, Vorbis, FLAC), Matroska and WebM";
 /// The formats that [`AudioFile`](super::AudioFile) reads, for messages and help.
 #[cfg(not(feature = "symphonia"))]
-pub const FORMATS: &str = "WAV (built without the feature `symphonia`)";
+pub const FORMATS: &str = "WAV and Ogg Opus (built without the feature `symphonia`)";
 
 /// Why an audio file could not be decoded. Final for its file.
 #[derive(Debug, thiserror::Error)]

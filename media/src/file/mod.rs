@@ -1,11 +1,13 @@
 //! Any audio file, decoded to interleaved `f32` packet by packet.
 //!
-//! The first bytes decide: WAV is read by [`crate::wav`], all else by symphonia (feature `symphonia`, on by default).
+//! The first bytes decide: WAV is read by [`crate::wav`], Ogg Opus by [`crate::ogg_opus`], all else by symphonia
+//! (feature `symphonia`, on by default).
 //! Memory is bounded by a packet, whatever the length of the file. What is not supported is a typed error that names the
 //! file and what is supported. Nothing is resampled or mixed down.
 
 mod error;
 mod input;
+mod opus;
 #[cfg(feature = "symphonia")]
 mod packets;
 mod sniff;
@@ -30,6 +32,7 @@ pub struct AudioFile {
 
 enum Decoder {
     Wav(Box<WavSource<Input>>),
+    Opus(Box<opus::OpusFile>),
     #[cfg(feature = "symphonia")]
     Packets(Box<packets::Packets>),
 }
@@ -65,8 +68,7 @@ impl AudioFile {
                 let origin = input.len().map_or(WavOrigin::Pipe, |len| WavOrigin::File { len });
                 Decoder::Wav(Box::new(WavSource::new(input, name.clone(), origin)?))
             }
-            // The place for the Ogg Opus reader of this crate: symphonia has no decoder for Opus.
-            Kind::OggOpus => return Err(AudioFileError::Unsupported { name, what: "Ogg Opus".into() }),
+            Kind::OggOpus { channels } => Decoder::Opus(Box::new(opus::OpusFile::new(input, &name, channels)?)),
             #[cfg(feature = "symphonia")]
             Kind::Other => Decoder::Packets(Box::new(packets::Packets::new(input, &name)?)),
             #[cfg(not(feature = "symphonia"))]
@@ -84,25 +86,29 @@ impl AudioFile {
     pub fn spec(&self) -> PcmSpec {
         match &self.decoder {
             Decoder::Wav(wav) => as_f32(wav.spec()),
+            Decoder::Opus(opus) => opus.spec(),
             #[cfg(feature = "symphonia")]
             Decoder::Packets(packets) => packets.spec(),
         }
     }
 
-    /// Frames of the whole file, if known ahead. From a WAV file this is what is there; other files state it, and may
-    /// be wrong.
+    /// Frames of the whole file, if known. From a WAV file this is what is there; Ogg Opus is known at its end only; other
+    /// files state it, and may be wrong.
     pub fn total_frames(&self) -> Option<u64> {
         match &self.decoder {
             Decoder::Wav(wav) => wav.total_frames(),
+            Decoder::Opus(opus) => opus.total_frames(),
             #[cfg(feature = "symphonia")]
             Decoder::Packets(packets) => packets.total_frames(),
         }
     }
 
-    /// Pieces of the file that could not be decoded and were left out: cut bytes of a WAV file, damaged packets of others.
+    /// Pieces of the file that could not be decoded and were left out: cut bytes of a WAV file, losses in
+    /// Ogg Opus (their time is kept), damaged packets of others.
     pub fn damage(&self) -> u64 {
         match &self.decoder {
             Decoder::Wav(wav) => wav.summary().map_or(0, |s| s.truncated_bytes),
+            Decoder::Opus(opus) => opus.damaged(),
             #[cfg(feature = "symphonia")]
             Decoder::Packets(packets) => packets.damaged(),
         }
@@ -112,6 +118,7 @@ impl AudioFile {
     pub fn next(&mut self, out: &mut Vec<f32>) -> Result<usize, AudioFileError> {
         match &mut self.decoder {
             Decoder::Wav(wav) => Ok(wav.read(WAV_BLOCK, out)?),
+            Decoder::Opus(opus) => opus.next(&self.name, out),
             #[cfg(feature = "symphonia")]
             Decoder::Packets(packets) => packets.next(&self.name, out),
         }
@@ -145,7 +152,6 @@ fn as_f32(spec: PcmSpec) -> PcmSpec {
 }
 
 /// Checks what a header states.
-#[cfg_attr(not(feature = "symphonia"), allow(dead_code))]
 fn checked(name: &str, rate: u32, channels: usize) -> Result<PcmSpec, AudioFileError> {
     let channels = u16::try_from(channels).unwrap_or(u16::MAX);
     PcmSpec::new(SampleFormat::F32, rate, Layout::of(channels))

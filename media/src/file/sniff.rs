@@ -4,7 +4,10 @@
 pub(super) enum Kind {
     Empty,
     Wav,
-    OggOpus,
+    /// With the channels that its head states.
+    OggOpus {
+        channels: u8,
+    },
     Other,
 }
 
@@ -18,7 +21,9 @@ pub(super) fn kind(head: &[u8]) -> Kind {
             Kind::Wav
         }
         // The first page of Ogg Opus has one segment; its packet begins at byte 28 (RFC 7845).
-        _ if head.starts_with(b"OggS") && head.get(28..36) == Some(b"OpusHead") => Kind::OggOpus,
+        _ if head.starts_with(b"OggS") && head.get(28..36) == Some(b"OpusHead") => {
+            Kind::OggOpus { channels: head.get(37).copied().unwrap_or(0) }
+        }
         _ => Kind::Other,
     }
 }
@@ -41,6 +46,8 @@ mod tests {
         ogg.resize(28, 0);
         assert_eq!(kind(&ogg), Kind::Other);
         ogg.extend_from_slice(b"OpusHead");
-        assert_eq!(kind(&ogg), Kind::OggOpus);
+        assert_eq!(kind(&ogg), Kind::OggOpus { channels: 0 });
+        ogg.extend_from_slice(&[1, 2]);
+        assert_eq!(kind(&ogg), Kind::OggOpus { channels: 2 });
     }
 }

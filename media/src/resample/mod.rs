@@ -129,6 +129,10 @@ impl Resampler {
 
     /// Ends the stream: appends what is still held so that all calls together gave `round(N·out/in)` frames, returns the
     /// number of frames appended, and leaves the resampler as new.
+    ///
+    /// Rounded down, the last output can lie up to 1.5 output periods, less one input period, before the last input
+    /// sample. That sample is then heard by its flank only: the output is what a longer stream of silence behind it would
+    /// give, cut at the exact length.
     pub fn flush(&mut self, out: &mut Vec<f32>) -> usize {
         let mut made = 0;
         if let Some(bank) = self.bank.clone() {

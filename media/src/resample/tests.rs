@@ -23,29 +23,44 @@ fn rms(samples: &[f32]) -> f64 {
     (samples.iter().map(|&s| f64::from(s).powi(2)).sum::<f64>() / samples.len() as f64).sqrt()
 }
 
+/// F15. The length is rounded, so the grid of outputs may end before the last input sample: by up to 1.5 outputs less one
+/// input. An impulse on that sample has its peak where there is no output, and is there by the flank that the outputs
+/// before it hold. So what is asked for depends on where it lies: its peak if an output is near, its flank if not, and
+/// always the very samples that the same input followed by silence gives: the end of a stream cuts, and changes nothing.
 #[test]
 fn impulses_at_both_ends_survive_with_exact_length() {
+    let highest = |part: &[f32]| part.iter().fold(0.0f32, |m, v| m.max(v.abs()));
     for n in [1000usize, 1023, 1025] {
-        for from in RATES {
-            for to in RATES {
-                for quality in [Quality::Fast, Quality::Good, Quality::Best] {
-                    let mut input = vec![0.0; n];
-                    input[0] = 1.0;
-                    input[n - 1] = 1.0;
-                    let out = resample(&input, from, to, 1, quality).unwrap();
-                    assert_eq!(out.len() as u64, output_len(n as u64, from, to), "{from} to {to}, {n}");
-                    // A full-band impulse keeps about min(1, out/in) of its height at the nearest sample.
-                    let height = (f64::from(to) / f64::from(from)).min(1.0) as f32;
-                    let edge = 8.max((2 * to / from) as usize);
-                    // The last sample may lie past the last output (the length is rounded): its ripples are there.
-                    let first = out[..edge].iter().fold(0.0f32, |m, v| m.max(v.abs()));
-                    let last = out[out.len() - edge..].iter().fold(0.0f32, |m, v| m.max(v.abs()));
-                    assert!(first > 0.5 * height && last > 0.02 * height, "{from} to {to}: {first} {last}");
-                    // And nothing of them in the middle.
+        for (from, to) in RATES.iter().flat_map(|from| RATES.map(|to| (*from, to))) {
+            for quality in [Quality::Fast, Quality::Good, Quality::Best] {
+                let mut input = vec![0.0; n];
+                input[0] = 1.0;
+                input[n - 1] = 1.0;
+                let out = resample(&input, from, to, 1, quality).unwrap();
+                let case = format!("{n} from {from} to {to}, {quality:?}");
+                assert_eq!(out.len() as u64, output_len(n as u64, from, to), "{case}");
+                input.resize(n + 1000, 0.0);
+                let longer = resample(&input, from, to, 1, quality).unwrap();
+                assert_eq!(out, longer[..out.len()], "{case}");
+                // An impulse of full band keeps about min(1, out/in) of its height at its place.
+                let ratio = f64::from(to) / f64::from(from);
+                let height = ratio.min(1.0) as f32;
+                let place = (n - 1) as f64 * ratio;
+                let near = 2 + ratio as usize;
+                assert!(highest(&out[..near]) > 0.6 * height, "{case}");
+                assert!(highest(&longer[place as usize - near..place as usize + near]) > 0.6 * height, "{case}");
+                let beyond = (place - (out.len() - 1) as f64) / ratio.max(1.0);
+                let asked = match beyond {
+                    ..=0.5 => 0.6,
+                    ..=0.8 => 0.25,
+                    _ => 0.03,
+                };
+                let last = highest(&out[out.len() - 8 - near..]);
+                assert!(last > asked * height, "{case}: {last} of {height}, {beyond} beyond the end");
+                // And nothing of them in the middle.
+                if quality != Quality::Best {
                     let middle = &out[out.len() * 2 / 5..out.len() * 3 / 5];
-                    if quality != Quality::Best {
-                        assert!(rms(middle) < 1e-3, "{from} to {to}: {}", rms(middle));
-                    }
+                    assert!(rms(middle) < 1e-3, "{case}: {}", rms(middle));
                 }
             }
         }

@@ -4,6 +4,8 @@
 use std::io::{self, Read};
 use std::path::PathBuf;
 
+use omni_flow_media::ogg_opus::{OggOpusEncoder, OpusTags};
+use omni_flow_media::opus::EncoderConfig;
 use omni_flow_media::pcm::{Layout, PcmSpec, SampleFormat};
 use omni_flow_media::wav::{WavPipe, WavSource};
 
@@ -81,6 +83,18 @@ pub fn wav(spec: PcmSpec, samples: &[f32]) -> Vec<u8> {
     let mut pipe = WavPipe::new(Vec::new(), "memory", spec).unwrap();
     pipe.write(samples).unwrap();
     pipe.finish().unwrap()
+}
+
+/// An Ogg Opus file of a tone, in pages of 100 ms.
+pub fn opus(rate: u32, channels: u8, frames: usize) -> Vec<u8> {
+    let config = EncoderConfig { rate, channels, complexity: 1, ..EncoderConfig::default() };
+    let mut encoder = OggOpusEncoder::new(config, &OpusTags::default(), 5, 100).unwrap();
+    let channels = usize::from(channels);
+    let pcm: Vec<f32> = (0..frames * channels).map(|i| 0.3 * ((i / channels) as f32 * 0.05).sin()).collect();
+    encoder.push(&pcm).unwrap();
+    let mut bytes = encoder.take();
+    bytes.extend(encoder.finish().unwrap());
+    bytes
 }
 
 /// All samples, and the summary.
