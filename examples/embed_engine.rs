@@ -43,9 +43,11 @@ impl Make for Meter {
     const NAME: &'static str = "embed.meter";
     type Config = NoOptions;
     fn schema() -> Schema {
-        Schema::new("Measures loudness")
-            .input(Port::new("in", Kind::mono(RATE), "audio"))
-            .output(Port::new("out", Kind::of(Medium::Signal), "its level in dB of full scale"))
+        Schema::new("Measures loudness").input(Port::new("in", Kind::mono(RATE), "audio")).output(Port::new(
+            "out",
+            Kind::of(Medium::Signal),
+            "its level in dB of full scale",
+        ))
     }
     fn build(_: &NoOptions, _: &BuildCx) -> Result<Body, BuildError> {
         Ok(Body::step(|| Meter))
@@ -112,7 +114,10 @@ async fn interrupted(graph: &Graph) -> anyhow::Result<()> {
     session.wait().await?;
     let stats = session.stats();
     let stale: u64 = stats.edges.iter().map(|e| e.counts.stale).sum();
-    println!("{stale} chunks were dropped as stale; every edge is whole again: {}", stats.edges.iter().all(|e| e.depth == 0));
+    println!(
+        "{stale} chunks were dropped as stale; every edge is whole again: {}",
+        stats.edges.iter().all(|e| e.depth == 0)
+    );
     Ok(())
 }
 

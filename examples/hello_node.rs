@@ -2,8 +2,8 @@
 use std::sync::Arc;
 
 use omni_flow::{
-    Body, BuildCx, BuildError, CheckCx, Emit, Engine, Event, GraphFile, Kind, Make, Medium, Opt, Port, Registry, Schema,
-    Stamp, Step, StepError,
+    Body, BuildCx, BuildError, CheckCx, Emit, Engine, Event, GraphFile, Kind, Make, Medium, Opt, Port, Registry,
+    Schema, Stamp, Step, StepError,
 };
 
 /// The node itself: one text in, one text out. It knows no engine and no thread.

@@ -36,9 +36,8 @@ fn offline_says_exactly_what_is_missing_and_how_to_get_it() {
 #[test]
 fn unknown_models_and_damaged_files_are_told() {
     let dir = tempfile::tempdir().unwrap();
-    let models = |words: &[&str]| {
-        Ran::of(omni().arg("models").args(words).env("OMNI_FLOW_CACHE", dir.path()).output().unwrap())
-    };
+    let models =
+        |words: &[&str]| Ran::of(omni().arg("models").args(words).env("OMNI_FLOW_CACHE", dir.path()).output().unwrap());
     models(&["verify", "no-such-model"]).expect(2).complains(&["no-such-model", "silero-vad"]);
     models(&["rm", "no-such-model"]).expect(2);
     models(&["pull", "silero-vad", "--offline"]).expect(1).complains(&["silero_vad_16k_op15.onnx"]);

@@ -16,13 +16,15 @@ fn graph(text: &str) -> (tempfile::TempDir, String) {
     (dir, path.display().to_string())
 }
 
-const ECHO: &str = "graph: echo\nnodes:\n  text: { use: session.in, kind: text }\n  said-out: { use: session.out, in: text }\n";
+const ECHO: &str =
+    "graph: echo\nnodes:\n  text: { use: session.in, kind: text }\n  said-out: { use: session.out, in: text }\n";
 const LOOP: &str =
     "graph: loop\nnodes:\n  mic: { use: session.in, audio: { rate: 16000 } }\n  ear: { use: session.out, in: mic }\n";
 
 #[test]
 fn a_wrong_graph_is_refused_with_all_that_is_wrong() {
-    let (_dir, path) = graph("graph: g\nnodes:\n  a: { use: speech.vda, in: b }\n  c: { use: session.out, in: nobody }\n");
+    let (_dir, path) =
+        graph("graph: g\nnodes:\n  a: { use: speech.vda, in: b }\n  c: { use: session.out, in: nobody }\n");
     for command in ["run", "check", "draw"] {
         let ran = run(&[command, &path]).expect(2).complains(&["error[G", "speech.vad", "nobody", "hint:"]);
         assert!(ran.err.contains("g.yaml:3:"), "{}", ran.err);
@@ -107,7 +109,8 @@ fn any_recording_is_converted_and_written_while_it_comes() {
         let ran = run(&words).expect(0);
         let (asked, got) = (decode(&clip(name)), decode(out.to_str().unwrap()));
         assert_eq!((got.rate, got.channels), (16_000, 1));
-        let due = omni_flow_media::resample::output_len((asked.samples.len() / asked.channels) as u64, asked.rate, 16_000);
+        let due =
+            omni_flow_media::resample::output_len((asked.samples.len() / asked.channels) as u64, asked.rate, 16_000);
         assert_eq!(got.samples.len() as u64, due, "{name}");
         let heard = ran.events().last().unwrap()["heard_s"].as_f64().unwrap();
         assert!((heard - due as f64 / 16_000.0).abs() < 1e-6);
@@ -131,7 +134,9 @@ fn files_that_cannot_be_used_are_named() {
     run(&["run", &path, "--input", &input, "--output", &input]).expect(2).complains(&["both read and written"]);
     let empty = dir.path().join("empty.wav");
     fs::write(&empty, b"").unwrap();
-    run(&["run", &path, "--input", empty.to_str().unwrap(), "--output", &out]).expect(1).complains(&["empty.wav", "empty"]);
+    run(&["run", &path, "--input", empty.to_str().unwrap(), "--output", &out])
+        .expect(1)
+        .complains(&["empty.wav", "empty"]);
 }
 
 #[test]
@@ -201,7 +206,8 @@ fn a_log_filter_that_cannot_be_read_is_refused() {
 
 #[test]
 fn secrets_are_never_shown() {
-    let (_dir, path) = graph("graph: g\nnodes:\n  llm: { use: model.chat, base-url: x, api-key: sk-abcdef123456, in: q }\n");
+    let (_dir, path) =
+        graph("graph: g\nnodes:\n  llm: { use: model.chat, base-url: x, api-key: sk-abcdef123456, in: q }\n");
     let ran = run(&["check", &path]).expect(2);
     assert!(!ran.err.contains("sk-abcdef"), "{}", ran.err);
 }

@@ -10,7 +10,8 @@ use super::ends::{self, named};
 use crate::failure::Failure;
 use crate::load;
 
-/// Takes out of `inputs` and `outputs` what is meant for file nodes, and gives it as an override of the graph.
+/// Takes out of `inputs` and `outputs` what is meant for file nodes, and gives it as an override of the graph; with
+/// `no_pace` the files are read as fast as the graph takes them.
 ///
 /// A word with a file node's name goes to that node; a word without a name goes to the only file node where the graph
 /// has no client end that could be meant.
@@ -19,8 +20,9 @@ pub fn paths(
     registry: &Registry,
     inputs: &mut Vec<String>,
     outputs: &mut Vec<String>,
+    no_pace: bool,
 ) -> Result<Option<String>, Failure> {
-    if inputs.is_empty() && outputs.is_empty() {
+    if inputs.is_empty() && outputs.is_empty() && !no_pace {
         return Ok(None);
     }
     let (readers, writers) = (of_type(file, "file.in"), of_type(file, "file.out"));
@@ -33,6 +35,10 @@ pub fn paths(
     let mut nodes = Map::new();
     take(inputs, &readers, !asks("session.in"), &mut nodes)?;
     take(outputs, &writers, !speaks, &mut nodes)?;
+    for reader in readers.iter().filter(|_| no_pace) {
+        let node = nodes.entry(reader.as_str()).or_insert_with(|| json!({}));
+        node["pace"] = json!(false);
+    }
     Ok((!nodes.is_empty()).then(|| json!({ "nodes": nodes }).to_string()))
 }
 
@@ -82,7 +88,7 @@ mod tests {
         let file = GraphFile::parse("g.yaml", yaml).unwrap();
         let own = |w: &[&str]| w.iter().map(|s| (*s).to_owned()).collect::<Vec<_>>();
         let (mut i, mut o) = (own(inputs), own(outputs));
-        let set = paths(&file, &Registry::base(), &mut i, &mut o).unwrap();
+        let set = paths(&file, &Registry::base(), &mut i, &mut o, false).unwrap();
         (set, i, o)
     }
 

@@ -62,7 +62,7 @@ fn prepare(args: &RunArgs, registry: &Registry) -> Result<Job, Failure> {
     let mut layers = load::layers(&args.graph.sets, &args.graph.overrides);
     let mut file = load::read(&args.graph.graph, &layers)?;
     let (mut inputs, mut outputs) = (args.inputs.clone(), args.outputs.clone());
-    if let Some(paths) = files::paths(&file, registry, &mut inputs, &mut outputs)? {
+    if let Some(paths) = files::paths(&file, registry, &mut inputs, &mut outputs, args.no_pace)? {
         layers.overrides.push(paths);
         file = load::read(&args.graph.graph, &layers)?;
     }

@@ -40,10 +40,6 @@ impl Target {
             file.with_context(|| format!("cannot write `{}`; give another file with --output", path.display()))?;
         Ok(Self { path: path.to_owned(), file: Some(file), new })
     }
-    /// Its path.
-    pub fn path(&self) -> &Path {
-        &self.path
-    }
     /// Begins the file for audio of `kind`: what it held is gone.
     ///
     /// # Errors
