@@ -28,7 +28,7 @@ pub enum UnitError {
     #[error("`{0}` is not a number with a unit; write for instance {1}")]
     NotNumber(String, &'static str),
     /// Below zero, or beyond what can be counted.
-    #[error("`{0}` is out of range")]
+    #[error("`{0}` is out of range; it is not negative and fits into 64 bits")]
     Range(String),
 }
 

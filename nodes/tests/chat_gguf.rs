@@ -264,7 +264,7 @@ fn every_prefix_of_a_file_is_refused_by_name() {
     }
     let file = write(&bytes);
     let handle = OpenOptions::new().write(true).open(&file.path).unwrap();
-    for n in (0..bytes.len()).rev().step_by(61) {
+    for n in (0..bytes.len()).rev().step_by(601) {
         handle.set_len(n as u64).unwrap();
         refused(load(&file.path));
     }
@@ -283,7 +283,7 @@ fn huge_claims_anywhere_in_the_header_neither_panic_nor_allocate() {
                 let header = header.expect("all bytes are there");
                 header.tensors.keys().for_each(|name| drop(header.locate(name)));
             }
-            if at % 101 == 0 {
+            if at % 401 == 0 {
                 handle.seek(SeekFrom::Start(0)).unwrap();
                 handle.write_all(&bytes).unwrap();
                 if let Err(e) = load(&file.path) {
@@ -366,7 +366,7 @@ fn shared_prefixes_stay_within_their_budget() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 100, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 40, ..ProptestConfig::default() })]
     #[test]
     fn flipped_bytes_never_panic(flips in proptest::collection::vec((any::<proptest::sample::Index>(), any::<u8>()), 1..8),
         arch in 0usize..4, tail in any::<bool>()) {

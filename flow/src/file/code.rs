@@ -74,6 +74,7 @@ codes! {
     Unfenced = "G216", "a lane that nobody fences", "A lane is of use only if some node says `fences` with its name.";
     Bounds = "G217", "an edge without a bound", "At least one of `items`, `bytes` and `span` must be a limit.";
     NoNodes = "G218", "a graph without nodes", "A graph has at least one node.";
+    ManyNodes = "G219", "a graph with too many nodes", "A graph has at most 1024 nodes.";
 }
 
 impl fmt::Display for Code {

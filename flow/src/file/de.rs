@@ -59,8 +59,16 @@ impl std::error::Error for DeError {}
 impl de::Error for DeError {
     fn custom<T: fmt::Display>(msg: T) -> Self {
         let message = msg.to_string();
-        let code = if message.contains("has no unit") { Code::Unit } else { Code::WrongType };
-        Self::new(code, message)
+        let code = match &message {
+            m if m.contains("has no unit") => Code::Unit,
+            m if m.contains("out of range") => Code::OutOfRange,
+            _ => Code::WrongType,
+        };
+        // By custom of this crate and its node types, what follows the semicolon says what to do.
+        match message.split_once("; ") {
+            Some((cause, hint)) => Self::new(code, cause.to_owned()).hint(hint),
+            None => Self::new(code, message),
+        }
     }
     fn invalid_type(got: de::Unexpected<'_>, want: &dyn de::Expected) -> Self {
         Self::new(Code::WrongType, format!("found {}, needs {want}", plainly(&got)))

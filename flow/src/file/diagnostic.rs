@@ -95,6 +95,7 @@ pub(crate) fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) 
     let limit = (word.chars().count() / 3).clamp(1, 4);
     known
         .into_iter()
+        .take(512)
         .map(|k| (strsim::damerau_levenshtein(&word, &k.replace('_', "-")), k))
         .filter(|(d, k)| *d <= limit && *d < k.chars().count())
         .min()
@@ -105,6 +106,9 @@ pub(crate) fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) 
 pub(crate) fn ticks<S: AsRef<str>>(words: &[S]) -> String {
     words.iter().map(|w| format!("`{}`", w.as_ref())).collect::<Vec<_>>().join(", ")
 }
+
+/// Most findings that are written out for people; machines get all.
+const MAX_SHOWN: usize = 200;
 
 /// Findings with the texts that they speak of, in the order of their places.
 #[derive(Clone, Debug)]
@@ -153,17 +157,23 @@ impl Diagnostics {
         }
         let config = term::Config { start_context_lines: 1, end_context_lines: 1, ..term::Config::default() };
         let mut all = String::new();
-        for d in &self.list {
+        for d in self.list.iter().take(MAX_SHOWN) {
             let mut buffer = if colour { term::termcolor::Buffer::ansi() } else { term::termcolor::Buffer::no_color() };
             let styles = term::Styles::default();
             let mut out = term::StylesWriter::new(&mut buffer, &styles);
             // Writing into memory does not fail, and places are kept within their texts.
             let _ = term::emit_to_write_style(&mut out, &config, &files, &self.codespan(d));
-            all.push_str(&String::from_utf8_lossy(buffer.as_slice()));
+            let text = String::from_utf8_lossy(buffer.as_slice());
+            // The renderer ends with an empty line, which would part the hint from its cause.
+            all.push_str(text.strip_suffix("\n\n").unwrap_or(text.trim_end_matches('\n')));
+            all.push('\n');
             if let Some(h) = &d.hint {
                 all.push_str(&format!("hint: {h}\n"));
             }
             all.push('\n');
+        }
+        if self.list.len() > MAX_SHOWN {
+            all.push_str(&format!("... and {} more\n", self.list.len() - MAX_SHOWN));
         }
         all
     }

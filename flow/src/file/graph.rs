@@ -98,6 +98,16 @@ impl GraphFile {
             at: format!("{}:{}:{}", source.name, tree.span.line, tree.span.column),
         })
     }
+    /// As [`GraphFile::explain`]; where no layer has the key, the default of the node type, if it is an option of one.
+    pub fn explain_with(&self, registry: &crate::Registry, key: &str) -> Option<Explained> {
+        self.explain(key).or_else(|| {
+            let (node, option) = key.strip_prefix("nodes.")?.split_once('.')?;
+            let kind = self.root.get("nodes")?.get(node)?.get("use")?.as_text()?;
+            let opt = registry.get(kind)?.options.into_iter().find(|o| super::tree::same_key(&o.name, option))?;
+            let value = serde_json::Value::String(opt.default?);
+            Some(Explained { key: key.to_owned(), value, layer: Layer::Default.to_string(), at: kind.to_owned() })
+        })
+    }
     /// The texts it was read from.
     pub fn sources(&self) -> &Sources {
         &self.sources

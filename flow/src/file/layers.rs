@@ -3,11 +3,13 @@
 //! Highest first: overrides, flags, environment, the file's `platforms`, the file, what it extends. Maps merge key by
 //! key, nodes by name; lists and scalars replace. Nothing is read from the process here: the caller hands in all.
 
+use std::collections::HashMap;
+
 use super::code::Code;
 use super::diagnostic::{Diagnostic, nearest};
 use super::parse::parse;
 use super::span::{Layer, Sources, Span};
-use super::tree::{Entry, Tree, Value, kebab, same_key};
+use super::tree::{Entry, Tree, Value, kebab};
 
 /// What stands above the file.
 #[derive(Clone, Debug, Default)]
@@ -43,20 +45,25 @@ pub(crate) fn merge(base: &mut Tree, over: Tree, path: &str, out: &mut Vec<Diagn
     }
     let Value::Map(over) = over.value else { return };
     let Value::Map(entries) = &mut base.value else { return };
+    // Keys of the base by their meaning, so that merging takes one pass.
+    let spelt = |k: &str| if path == "env" { k.to_owned() } else { kebab(k) };
+    let mut index: HashMap<String, usize> = entries.iter().enumerate().map(|(i, e)| (spelt(&e.key), i)).collect();
     for e in over {
         let below = match path {
             "" => e.key.clone(),
             "nodes" => "nodes.*".to_owned(),
             p => format!("{p}.{}", kebab(&e.key)),
         };
-        let found = entries.iter_mut().find(|b| if path == "env" { b.key == e.key } else { same_key(&b.key, &e.key) });
-        match found {
+        match index.get(&spelt(&e.key)).and_then(|i| entries.get_mut(*i)) {
             // A map in `in` that names ports is merged port by port; the long form is a value of its own.
             Some(b) if below == "nodes.*.in" && both_ports(&b.value, &e.value) => {
                 merge(&mut b.value, e.value, "nodes.*.in.ports", out);
             }
             Some(b) => merge(&mut b.value, e.value, &below, out),
-            None => entries.push(e),
+            None => {
+                index.insert(spelt(&e.key), entries.len());
+                entries.push(e);
+            }
         }
     }
 }

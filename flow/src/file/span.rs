@@ -124,7 +124,11 @@ impl<'a> Index<'a> {
         let raw = self.text.get(start as usize..end as usize).unwrap_or("");
         let first = raw.split('\n').next().unwrap_or("").trim_end();
         let line = self.lines.partition_point(|l| *l <= start).max(1);
-        let column = self.text.get(self.lines[line - 1] as usize..start as usize).map_or(0, |s| s.chars().count());
-        Span { file, start, end: start + first.len() as u32, line: line as u32, column: column as u32 + 1 }
+        let begin = self.lines[line - 1];
+        // Characters before `start` in its line, without walking over a line that may be the whole file.
+        let count =
+            |byte: u32| if self.chars.is_empty() { byte } else { self.chars.partition_point(|c| *c < byte) as u32 };
+        let column = count(start) - count(begin);
+        Span { file, start, end: start + first.len() as u32, line: line as u32, column: column + 1 }
     }
 }

@@ -11,7 +11,7 @@ use super::{Mode, Plan, PlanEdge, PlanNode, SessionPlan, cycle, edge, hash, kind
 use crate::file::de::from_tree;
 use crate::file::secrets::{is_secret, resolve};
 use crate::file::{Code, Diagnostic, Diagnostics, GraphFile, Severity, Span, Tree, kebab, same_key};
-use crate::registry::{Registry, is_name};
+use crate::registry::{RESERVED, Registry, is_name};
 use crate::units::Size;
 use crate::{Lane, MAX_LANES, Place};
 
@@ -31,6 +31,8 @@ pub type Warnings = Diagnostics;
 
 /// Most sessions of a graph without a shared stage, from the table of limits.
 const SESSIONS: usize = 64;
+/// Most nodes of a graph: keeps the checks of the whole short, whatever the file.
+const MAX_NODES: usize = 1024;
 
 /// Top-level keys, and whether the rest of the check reads them as a section of [`keys::KEYS`].
 const TOP: [(&str, bool); 16] = [
@@ -61,7 +63,6 @@ impl GraphFile {
         let mut c = Check { file: self, registry, cx, out: self.found.clone(), lanes: vec!["main".to_owned()] };
         let plan = c.run();
         let errors = c.out.iter().any(|d| d.severity == Severity::Error);
-        // Variables are put into options here, so their values must not be shown either.
         let all = Diagnostics::new(c.out, self.sources.clone());
         match plan {
             Some(p) if !errors => Ok((p, all)),
@@ -146,7 +147,11 @@ impl Check<'_> {
             match TOP.iter().find(|(k, _)| *k == key) {
                 None => {
                     let d = Diagnostic::error(Code::UnknownKey, e.key_span, format!("unknown key `{}`", e.key));
-                    self.out.push(d.nearest(&e.key, TOP.iter().map(|(k, _)| *k)));
+                    self.out.push(if RESERVED.iter().any(|r| same_key(r, &e.key)) {
+                        d.hint("this is a key of a node: indent it below one")
+                    } else {
+                        d.nearest(&e.key, TOP.iter().map(|(k, _)| *k))
+                    });
                 }
                 Some((k, true)) => keys::check(&e.value, k, keys::KEYS, &mut self.out),
                 Some(_) => {}
@@ -163,11 +168,9 @@ impl Check<'_> {
                 }
             }
         }
-        if let Some(t) = root.get("version") {
-            if t.as_text() != Some("1") {
-                let m = format!("version {} is unknown", t.as_text().unwrap_or("of this shape"));
-                self.error(Code::Version, t.span, m, "write `version: 1`, or leave it out");
-            }
+        if let Some(t) = root.get("version").filter(|t| t.as_text() != Some("1")) {
+            let m = format!("version {} is unknown", t.as_text().unwrap_or("of this shape"));
+            self.error(Code::Version, t.span, m, "write `version: 1`, or leave it out");
         }
         if let Some(t) = root.get("chunked") {
             self.read::<bool>(t);
@@ -191,7 +194,7 @@ impl Check<'_> {
                         if !is_name(&e.key) {
                             self.bad_name(e.key_span, &e.key);
                         }
-                        self.not_yet(e.key_span, &format!("the place `{}`", e.key));
+                        self.not_yet(e.key_span, &format!("place `{}`: another process", e.key));
                         for x in e.value.as_map().unwrap_or_default() {
                             if is_secret(&x.key) {
                                 keys::secret(&x.key, &x.value, &mut self.out);
@@ -216,6 +219,15 @@ impl Check<'_> {
             );
             return;
         };
+        let own = |k: &str| RESERVED.iter().any(|r| same_key(r, k)) && !["use", "in", "fences"].contains(&k);
+        for e in d.get("node").and_then(Tree::as_map).unwrap_or_default().iter().filter(|e| !own(&e.key)) {
+            let m = format!("`{}` cannot be a default of all nodes", e.key);
+            let d = Diagnostic::error(Code::UnknownKey, e.key_span, m);
+            self.out.push(d.nearest(&e.key, RESERVED.into_iter().filter(|r| own(r))));
+        }
+        for part in map.iter().filter(|e| e.value.as_map().is_none() && !e.value.is_null()) {
+            self.error(Code::WrongType, part.value.span, "defaults are maps", "write `{ key: value }`");
+        }
         for e in map {
             if e.key != "node" && e.key != "edge" {
                 let d =
@@ -322,8 +334,12 @@ impl Check<'_> {
             }
             return Vec::new();
         };
+        if m.len() > MAX_NODES {
+            let text = format!("the graph has {} nodes, more than {MAX_NODES}", m.len());
+            self.error(Code::ManyNodes, m[MAX_NODES].key_span, text, "split the graph");
+        }
         let defaults = root.find("defaults.node");
-        m.iter().map(|e| Draft::read(self, e, defaults)).collect()
+        m.iter().take(MAX_NODES).map(|e| Draft::read(self, e, defaults)).collect()
     }
     fn unfenced(&mut self, drafts: &[Draft<'_>]) {
         let Some(items) = self.file.root.get("lanes").and_then(Tree::as_seq) else { return };
@@ -414,11 +430,8 @@ fn plan_node(
             outputs[w.from.1].push(e);
         }
     }
-    let mut own = env.to_vec();
-    for (k, v) in &d.env {
-        own.retain(|(n, _)| n != k);
-        own.push((k.clone(), v.clone()));
-    }
+    let mut own: BTreeMap<String, String> = env.iter().cloned().collect();
+    own.extend(d.env.iter().cloned());
     Some(PlanNode {
         name: d.name.to_owned(),
         kind: d.kind.clone(),
@@ -437,7 +450,7 @@ fn plan_node(
         memory: d.memory,
         sampling: d.sampling.clone(),
         chunk: d.chunk.clone(),
-        env: own,
+        env: own.into_iter().collect(),
         depth,
         configured,
     })

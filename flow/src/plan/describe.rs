@@ -217,3 +217,19 @@ fn table<const N: usize>(f: &mut std::fmt::Formatter<'_>, rows: &[[String; N]]) 
     }
     Ok(())
 }
+
+impl std::fmt::Debug for Plan {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Plan").field(&self.describe()).finish()
+    }
+}
+
+impl std::fmt::Debug for super::PlanNode {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("PlanNode")
+            .field("name", &self.name)
+            .field("use", &self.kind)
+            .field("place", &self.place)
+            .finish()
+    }
+}

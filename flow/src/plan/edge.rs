@@ -7,7 +7,7 @@ use super::keys::{self, Shape};
 use super::node::Draft;
 use super::{EdgeClass, Policy};
 use crate::file::de::{from_tree, integer};
-use crate::file::{Code, Diagnostic, Entry, Span, Tree, kebab, ticks};
+use crate::file::{Code, Diagnostic, Entry, Severity, Span, Tree, kebab, ticks};
 use crate::units::{Dur, Size};
 use crate::{Amount, Client, MediaTime, Port, Schema};
 
@@ -62,7 +62,7 @@ pub(super) fn wires(c: &mut Check<'_>, drafts: &mut [Draft<'_>]) -> Vec<Wire> {
                     }
                 }
             }
-            (_, Some(m)) if input.get("from").is_none() && !looks_long(m) => {
+            (_, Some(m)) if input.get("from").is_none() && !looks_long(m, d.schema.as_ref()) => {
                 for e in m {
                     match d.schema.as_ref().map(|s| (s.find_input(&kebab(&e.key)), s)) {
                         Some((None, s)) => {
@@ -135,16 +135,13 @@ pub(super) fn wires(c: &mut Check<'_>, drafts: &mut [Draft<'_>]) -> Vec<Wire> {
             unfed(c, d, &fed);
         }
     }
-    // A port is a feedback port by declaration; an edge closes a cycle only if its producer is reached from its end.
     all
 }
 
-/// A map without `from` that has the keys of an edge was meant as the long form.
-fn looks_long(m: &[Entry]) -> bool {
-    m.iter().any(|e| KEYS.contains(&kebab(&e.key).as_str()) && e.key != "from" && e.key != "class")
-        && m.iter().all(|e| {
-            !e.value.as_text().is_some_and(|t| t.contains('.') && !t.starts_with(|c: char| c.is_ascii_digit()))
-        })
+/// A map without `from` that has keys of an edge, and no input's name, was meant as the long form.
+fn looks_long(m: &[Entry], schema: Option<&Schema>) -> bool {
+    let port = |e: &Entry| schema.is_some_and(|s| s.find_input(&kebab(&e.key)).is_some());
+    m.iter().any(|e| KEYS.contains(&kebab(&e.key).as_str())) && !m.iter().any(port)
 }
 
 fn inputs(s: &Schema) -> String {
@@ -423,8 +420,8 @@ fn bytes(c: &mut Check<'_>, t: &Tree, key: &str, limit: &mut Amount) {
 
 /// Warns of outputs that nobody takes.
 pub(super) fn unused(c: &mut Check<'_>, drafts: &[Draft<'_>], wires: &[Wire]) {
-    // An edge that could not be understood may have been meant for the output.
-    if c.out.iter().any(|d| matches!(d.code, Code::UnknownEnd | Code::Ambiguous | Code::UnknownType | Code::FedTwice)) {
+    // What is wrong may have been meant for the output.
+    if c.out.iter().any(|d| d.severity == Severity::Error) {
         return;
     }
     for (i, d) in drafts.iter().enumerate() {
@@ -436,11 +433,15 @@ pub(super) fn unused(c: &mut Check<'_>, drafts: &[Draft<'_>], wires: &[Wire]) {
             .filter(|(p, _)| !wires.iter().any(|w| w.from == (i, *p)))
             .map(|(_, p)| p.name.as_str())
             .collect();
-        if loose.is_empty() || (loose.len() < s.outputs.len() && s.outputs.len() > 1) {
+        if loose.is_empty() {
             continue;
         }
         let what = if loose.len() == 1 { "output" } else { "outputs" };
         let m = format!("nothing takes the {what} {} of `{}`", ticks(&loose), d.name);
-        c.out.push(Diagnostic::warning(Code::Unused, d.name_span, m).hint("connect it, or take the node out"));
+        c.out.push(if loose.len() == s.outputs.len() {
+            Diagnostic::warning(Code::Unused, d.name_span, m).hint("connect it, or take the node out")
+        } else {
+            Diagnostic::note(Code::Unused, d.name_span, m).hint("connect it if it was meant to be heard")
+        });
     }
 }

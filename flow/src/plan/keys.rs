@@ -3,6 +3,8 @@
 //! One table: a dotted path and a shape. A key that ends in `-s` or `-ms` is the same key with a bare number of that
 //! unit; a key that names bytes takes a number of bytes or a size with its unit. `_` and `-` are alike.
 
+use std::collections::HashMap;
+
 use crate::file::de::{boolean, from_tree, integer, number};
 use crate::file::secrets::{is_secret, reference};
 use crate::file::{Code, Diagnostic, Tree, kebab};
@@ -153,7 +155,7 @@ pub(crate) fn check(tree: &Tree, prefix: &str, table: &[(&str, Shape)], out: &mu
         }
         return;
     };
-    let mut seen: Vec<(String, crate::Span)> = Vec::new();
+    let mut seen: HashMap<String, crate::Span> = HashMap::new();
     for e in entries {
         let key = kebab(&e.key);
         let path = if prefix.is_empty() { key.clone() } else { format!("{prefix}.{key}") };
@@ -165,16 +167,20 @@ pub(crate) fn check(tree: &Tree, prefix: &str, table: &[(&str, Shape)], out: &mu
                 None => (path, None, None),
             },
         };
-        if let Some((_, first)) = seen.iter().find(|(p, _)| *p == path) {
+        if let Some(first) = seen.get(&path) {
             let d = Diagnostic::error(Code::DuplicateKey, e.key_span, format!("`{}` is given twice", e.key));
             out.push(d.label(*first, "first given here").hint("remove one of them"));
             continue;
         }
-        seen.push((path.clone(), e.key_span));
+        seen.insert(path.clone(), e.key_span);
         if is_secret(&key) {
             secret(&e.key, &e.value, out);
         }
         match shape {
+            // The reference's `--log-stats`: metrics on or off, or more exactly.
+            None if path == "serve.metrics" && e.value.as_text().is_some() => {
+                out.extend(fits(&e.value, &e.key, Flag, None));
+            }
             Some(s) => out.extend(fits(&e.value, &e.key, s, scale)),
             None if table.iter().any(|(k, _)| k.strip_prefix(path.as_str()).is_some_and(|r| r.starts_with('.'))) => {
                 check(&e.value, &path, table, out);
@@ -294,7 +300,7 @@ fn time(t: &Tree, key: &str, shape: Shape, bare: Option<bool>) -> Option<Diagnos
             Err(d) if number(t.as_text()?).is_some_and(|x| x < 0.0) || t.as_text()?.starts_with('-') => {
                 return Some(Diagnostic { code: Code::OutOfRange, ..d }.hint("a duration is not negative"));
             }
-            Err(d) => return Some(d.hint("write for instance `200ms`, `1.5s` or `10m`")),
+            Err(d) => return Some(d),
         },
     };
     (positive && zero).then(|| range(format!("`{key}` is zero")).hint("it is above zero"))

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::check::{Check, chunk};
 use super::keys::{self, Shape};
 use super::{Memory, Place};
-use crate::file::secrets::is_secret;
+use crate::file::secrets::{Reference, is_secret, reference};
 use crate::file::{Code, Diagnostic, Entry, Span, Tree, Value, kebab, same_key};
 use crate::registry::{Configured, RESERVED, is_name, options_of};
 use crate::units::{Dur, Size};
@@ -110,7 +110,16 @@ impl<'a> Draft<'a> {
                 self.schema = Some(configured.schema().clone());
                 self.configured = Some(configured);
             }
-            Err(found) => {
+            Err(mut found) => {
+                // A message may hold the value of a variable, which is never shown.
+                let mut hidden = Vec::new();
+                references(&options_of(node), &mut hidden);
+                for d in &mut found {
+                    if let Some((_, name)) = hidden.iter().find(|(s, _)| Some(*s) == d.span) {
+                        d.message = format!("the value of the variable {name} cannot be used here");
+                        d.hint = Some(format!("check {name}"));
+                    }
+                }
                 c.out.extend(found);
                 self.schema = Some(make.schema());
             }
@@ -249,7 +258,7 @@ impl<'a> Draft<'a> {
             other => {
                 let places = c.file.root.get("places");
                 if places.is_some_and(|p| p.entry(other).is_some()) {
-                    return c.not_yet(at, &format!("the place `{other}`"));
+                    return c.not_yet(at, &format!("place `{other}`: another process"));
                 }
                 let names = places.and_then(Tree::as_map).unwrap_or_default().iter().map(|e| e.key.as_str());
                 let d = Diagnostic::error(Code::Place, at, format!("there is no place `{other}`"));
@@ -271,6 +280,19 @@ pub(super) fn positive(c: &mut Check<'_>, t: &Tree, key: &str) -> Option<Duratio
         return None;
     }
     c.read::<Dur>(t).map(|d| d.0)
+}
+
+/// All `${env:NAME}` in a value.
+fn references(t: &Tree, out: &mut Vec<(Span, String)>) {
+    match &t.value {
+        Value::Scalar(s) => {
+            if let Some(Reference::Env(name)) = reference(&s.text) {
+                out.push((t.span, name.to_owned()));
+            }
+        }
+        Value::Seq(items) => items.iter().for_each(|t| references(t, out)),
+        Value::Map(m) => m.iter().for_each(|e| references(&e.value, out)),
+    }
 }
 
 fn memory(c: &mut Check<'_>, t: &Tree) -> Memory {

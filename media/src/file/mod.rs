@@ -29,7 +29,7 @@ pub struct AudioFile {
 }
 
 enum Decoder {
-    Wav(WavSource<Input>),
+    Wav(Box<WavSource<Input>>),
     #[cfg(feature = "symphonia")]
     Packets(Box<packets::Packets>),
 }
@@ -63,7 +63,7 @@ impl AudioFile {
             Kind::Empty => return Err(AudioFileError::Empty { name }),
             Kind::Wav => {
                 let origin = input.len().map_or(WavOrigin::Pipe, |len| WavOrigin::File { len });
-                Decoder::Wav(WavSource::new(input, name.clone(), origin)?)
+                Decoder::Wav(Box::new(WavSource::new(input, name.clone(), origin)?))
             }
             // The place for the Ogg Opus reader of this crate: symphonia has no decoder for Opus.
             Kind::OggOpus => return Err(AudioFileError::Unsupported { name, what: "Ogg Opus".into() }),

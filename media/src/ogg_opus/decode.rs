@@ -41,8 +41,8 @@ pub struct OggOpusDecoder {
 #[derive(Debug)]
 struct Link {
     head: OpusHead,
-    /// Position at which the stream began; known with the first page.
-    base: Option<u64>,
+    /// Position at which the stream began; known with the first page. Below 0 after positions went back.
+    base: Option<i128>,
     /// Ticks decoded or filled.
     ticks: u64,
     /// Frames at the output rate still to drop at the start.
@@ -139,15 +139,15 @@ impl OggOpusDecoder {
             let start = i128::from(end) - i128::from(ticks);
             let base = *link.base.get_or_insert_with(|| {
                 // A first page that ends before its packets do can only be trimmed at its end.
-                if lost && start <= i128::from(MAX_GAP) { 0 } else { start.max(0) as u64 }
+                if lost && start <= i128::from(MAX_GAP) { 0 } else { start.max(0) }
             });
-            let gap = start - i128::from(base) - i128::from(link.ticks);
+            let gap = start - base - i128::from(link.ticks);
             // An end page without packets only trims.
             if gap > 0 && !(page.last && legal.is_empty() && !lost) {
                 self.fill(link, gap, lost, legal.first());
             } else if gap < 0 && !page.last {
                 self.stats.discontinuities += u64::from(link.ticks > 0);
-                link.base = Some((i128::from(base) + gap).max(0) as u64);
+                link.base = Some(base + gap);
             }
         }
         let mut held = 0;
@@ -164,7 +164,7 @@ impl OggOpusDecoder {
         }
         if page.last {
             if let (Some(end), Some(base)) = (page.granule, link.base) {
-                self.trim(link, end.saturating_sub(base));
+                self.trim(link, u64::try_from(i128::from(end) - base).unwrap_or(0));
             }
             held = 0;
         }
@@ -178,7 +178,7 @@ impl OggOpusDecoder {
             _ => {
                 self.stats.discontinuities += 1;
                 let _ = self.decoder.reset();
-                link.base = link.base.map(|base| (i128::from(base) + gap).clamp(0, u64::MAX.into()) as u64);
+                link.base = link.base.map(|base| base + gap);
                 return;
             }
         };

@@ -11,7 +11,7 @@ use std::{
 use super::{
     Position, ResampleError,
     design::{self, Quality},
-    dot::Dot,
+    dot::{Dot, Walk},
 };
 
 /// Most coefficients of one table (32 MiB).
@@ -68,34 +68,19 @@ impl Bank {
     pub(super) fn convolve(
         &self,
         samples: &[f32],
-        mut at: Position,
+        at: Position,
         out: &mut [f32],
         offset: usize,
         stride: usize,
     ) -> Position {
-        let count = out.len() / stride;
-        let mut done = 0;
-        while count - done >= 4 {
-            let rows: [(&[f32], &[f32]); 4] = std::array::from_fn(|_| self.take(samples, &mut at));
-            for (index, value) in self.dot.four(rows).into_iter().enumerate() {
-                out[(done + index) * stride + offset] = value;
-            }
-            done += 4;
-        }
-        while done < count {
-            out[done * stride + offset] = self.dot.one(self.take(samples, &mut at));
-            done += 1;
-        }
-        at
-    }
-
-    fn take<'a>(&'a self, samples: &'a [f32], at: &mut Position) -> (&'a [f32], &'a [f32]) {
-        let row = &self.coefficients[at.phase * self.taps..][..self.taps];
-        let window = &samples[at.base..][..self.taps];
-        at.phase += self.down;
-        at.base += at.phase / self.up;
-        at.phase %= self.up;
-        (row, window)
+        let walk = Walk {
+            coefficients: &self.coefficients,
+            taps: self.taps,
+            up: self.up,
+            whole: self.down / self.up,
+            part: self.down % self.up,
+        };
+        self.dot.run(walk, samples, at, out, offset, stride)
     }
 }
 

@@ -1,10 +1,12 @@
-//! The inner product of the resampler, the same in every bit on every machine.
+//! The inner loop of the resampler, the same in every bit on every machine.
 //!
-//! Eight running sums, one per lane, and one fixed tree at the end. The vector version (AVX2, chosen at run time) does
-//! the same multiplications and additions in the same order and uses no fused operation, so its error against the plain
-//! version is 0.
+//! Each output has eight running sums, one per lane, and one fixed tree at the end. The vector version (AVX2, chosen at
+//! run time) does the same multiplications and additions in the same order and uses no fused operation, so its error
+//! against the plain version is 0. It makes four outputs at a time to hide the latency of the additions.
 
-/// A way to compute the inner product.
+use super::Position;
+
+/// A way to run the loop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Dot {
     Plain,
@@ -12,8 +14,18 @@ pub(super) enum Dot {
     Avx2,
 }
 
+/// A filter table and how far one output goes: `whole` samples and `part` phases.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Walk<'a> {
+    pub(super) coefficients: &'a [f32],
+    pub(super) taps: usize,
+    pub(super) up: usize,
+    pub(super) whole: usize,
+    pub(super) part: usize,
+}
+
 /// Coefficients and samples of one output: equal lengths, a multiple of 8.
-pub(super) type Pair<'a> = (&'a [f32], &'a [f32]);
+type Pair<'a> = (&'a [f32], &'a [f32]);
 
 impl Dot {
     /// The fastest one of this machine.
@@ -25,26 +37,55 @@ impl Dot {
         Dot::Plain
     }
 
-    /// One output.
-    pub(super) fn one(self, pair: Pair<'_>) -> f32 {
-        plain(pair)
-    }
-
-    /// Four outputs at once; each equals [`Self::one`] in every bit.
-    pub(super) fn four(self, pairs: [Pair<'_>; 4]) -> [f32; 4] {
+    /// Writes an output to every `stride`-th place of `out` from `offset` on, and returns the position after the last.
+    pub(super) fn run(
+        self,
+        walk: Walk<'_>,
+        samples: &[f32],
+        at: Position,
+        out: &mut [f32],
+        offset: usize,
+        stride: usize,
+    ) -> Position {
         match self {
-            Dot::Plain => pairs.map(plain),
+            Dot::Plain => walk_plain(walk, samples, at, out, offset, stride),
             #[cfg(target_arch = "x86_64")]
-            Dot::Avx2 => {
-                let taps = pairs[0].0.len();
-                assert!(taps.is_multiple_of(8) && pairs.iter().all(|(c, x)| c.len() == taps && x.len() == taps));
-                // SAFETY: `Avx2` is only made after the feature was found; all eight slices hold `taps` values.
-                unsafe { avx2::four(pairs, taps) }
-            }
+            // SAFETY: `Avx2` is only made after the feature was found.
+            Dot::Avx2 => unsafe { avx2::walk(walk, samples, at, out, offset, stride) },
         }
     }
 }
 
+impl<'a> Walk<'a> {
+    /// The pair at a position, which moves on by one output.
+    #[inline(always)]
+    fn take(&self, samples: &'a [f32], at: &mut Position) -> Pair<'a> {
+        let pair = (&self.coefficients[at.phase * self.taps..][..self.taps], &samples[at.base..][..self.taps]);
+        at.base += self.whole;
+        at.phase += self.part;
+        if at.phase >= self.up {
+            at.phase -= self.up;
+            at.base += 1;
+        }
+        pair
+    }
+}
+
+fn walk_plain<'a>(
+    walk: Walk<'a>,
+    samples: &'a [f32],
+    mut at: Position,
+    out: &mut [f32],
+    offset: usize,
+    stride: usize,
+) -> Position {
+    for place in out.iter_mut().skip(offset).step_by(stride) {
+        *place = plain(walk.take(samples, &mut at));
+    }
+    at
+}
+
+#[inline(always)]
 fn plain((coefficients, samples): Pair<'_>) -> f32 {
     let mut sums = [0.0f32; 8];
     for (c, x) in coefficients.chunks_exact(8).zip(samples.chunks_exact(8)) {
@@ -60,29 +101,70 @@ fn plain((coefficients, samples): Pair<'_>) -> f32 {
 mod avx2 {
     use std::arch::x86_64::*;
 
-    use super::Pair;
+    use super::{Pair, Position, Walk, plain};
 
     /// # Safety
-    /// The machine has AVX2 and every slice holds at least `taps` values, a multiple of 8.
+    /// The machine has AVX2.
     #[target_feature(enable = "avx2")]
-    pub(super) unsafe fn four(pairs: [Pair<'_>; 4], taps: usize) -> [f32; 4] {
-        let c = pairs.map(|p| p.0.as_ptr());
-        let x = pairs.map(|p| p.1.as_ptr());
-        let mut sums = [_mm256_setzero_ps(); 4];
+    pub(super) unsafe fn walk<'a>(
+        walk: Walk<'a>,
+        samples: &'a [f32],
+        mut at: Position,
+        out: &mut [f32],
+        offset: usize,
+        stride: usize,
+    ) -> Position {
+        let count = out.len() / stride;
+        let mut done = 0;
+        while count - done >= 4 {
+            let pairs: [Pair<'a>; 4] = [
+                walk.take(samples, &mut at),
+                walk.take(samples, &mut at),
+                walk.take(samples, &mut at),
+                walk.take(samples, &mut at),
+            ];
+            // SAFETY: `take` checked that all eight slices hold `taps` values, a multiple of 8.
+            let values = unsafe { four(pairs, walk.taps) };
+            for (index, value) in values.into_iter().enumerate() {
+                out[(done + index) * stride + offset] = value;
+            }
+            done += 4;
+        }
+        while done < count {
+            out[done * stride + offset] = plain(walk.take(samples, &mut at));
+            done += 1;
+        }
+        at
+    }
+
+    /// # Safety
+    /// Every slice holds at least `taps` values, a multiple of 8.
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    unsafe fn four(pairs: [Pair<'_>; 4], taps: usize) -> [f32; 4] {
+        let [c0, c1, c2, c3] = pairs.map(|p| p.0.as_ptr());
+        let [x0, x1, x2, x3] = pairs.map(|p| p.1.as_ptr());
+        let [mut s0, mut s1, mut s2, mut s3] = [_mm256_setzero_ps(); 4];
         let mut at = 0;
         while at < taps {
-            for lane in 0..4 {
-                // SAFETY: at + 8 <= taps, the length of both slices.
-                let product =
-                    unsafe { _mm256_mul_ps(_mm256_loadu_ps(c[lane].add(at)), _mm256_loadu_ps(x[lane].add(at))) };
-                sums[lane] = _mm256_add_ps(sums[lane], product);
+            // SAFETY: at + 8 <= taps, the length of every slice.
+            unsafe {
+                s0 = _mm256_add_ps(s0, _mm256_mul_ps(_mm256_loadu_ps(c0.add(at)), _mm256_loadu_ps(x0.add(at))));
+                s1 = _mm256_add_ps(s1, _mm256_mul_ps(_mm256_loadu_ps(c1.add(at)), _mm256_loadu_ps(x1.add(at))));
+                s2 = _mm256_add_ps(s2, _mm256_mul_ps(_mm256_loadu_ps(c2.add(at)), _mm256_loadu_ps(x2.add(at))));
+                s3 = _mm256_add_ps(s3, _mm256_mul_ps(_mm256_loadu_ps(c3.add(at)), _mm256_loadu_ps(x3.add(at))));
             }
             at += 8;
         }
-        sums.map(|sum| {
-            let quad = _mm_add_ps(_mm256_castps256_ps128(sum), _mm256_extractf128_ps::<1>(sum));
-            let pair = _mm_add_ps(quad, _mm_movehl_ps(quad, quad));
-            _mm_cvtss_f32(_mm_add_ss(pair, _mm_shuffle_ps::<1>(pair, pair)))
-        })
+        [total(s0), total(s1), total(s2), total(s3)]
+    }
+
+    /// The tree of the plain version.
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    fn total(sum: __m256) -> f32 {
+        let quad = _mm_add_ps(_mm256_castps256_ps128(sum), _mm256_extractf128_ps::<1>(sum));
+        let pair = _mm_add_ps(quad, _mm_movehl_ps(quad, quad));
+        _mm_cvtss_f32(_mm_add_ss(pair, _mm_shuffle_ps::<1>(pair, pair)))
     }
 }

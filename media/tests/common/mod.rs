@@ -125,8 +125,8 @@ pub fn flac(samples: &[i16], channels: usize, rate: u32) -> Vec<u8> {
 fn crc(bytes: &[u8], bits: u32, polynomial: u32) -> u32 {
     bytes.iter().fold(0, |sum, &b| {
         (0..8).fold(sum ^ u32::from(b) << (bits - 8), |s, _| {
-            let out = s >> (bits - 1) & 1;
-            (s << 1 ^ out * polynomial) & ((1 << bits) - 1)
+            let out = (s >> (bits - 1)) & 1;
+            ((s << 1) ^ (out * polynomial)) & ((1 << bits) - 1)
         })
     })
 }

@@ -23,7 +23,7 @@ pub struct Window {
 
 impl Default for Window {
     fn default() -> Self {
-        Self { first: 22, size: 64, least: 1 }
+        Self { first: 22, size: 64, least: 8 }
     }
 }
 

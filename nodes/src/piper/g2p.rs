@@ -75,6 +75,7 @@ impl Phonemizer {
                 if lost * 2 > total {
                     skipped.push(core.to_owned());
                     // The pause after it stays.
+                    clean.truncate(clean.trim_end().len());
                     clean.extend(plain.chars().last().filter(|c| ",.;:?!".contains(*c)));
                 } else {
                     clean.push_str(&folded);
@@ -287,7 +288,7 @@ mod tests {
     #[test]
     fn known_words_come_from_the_lexicon() {
         let p = US.phonemes("The capital of Italy is Rome.");
-        assert_eq!(p.symbols, "ðə kˈæpɪɾəl ʌv ˈɪɾəli ɪz ɹˈoʊm.");
+        assert_eq!(p.symbols, "ðə kˈæpəɾəl ʌv ˈɪɾəli ɪz ɹˈoʊm.");
         assert_eq!((p.guessed, p.skipped.len()), (0, 0));
         // A word in context and typographic apostrophes.
         assert_ne!(US.phonemes("I read it yesterday.").symbols, US.phonemes("I will read it.").symbols);
@@ -297,10 +298,10 @@ mod tests {
     #[test]
     fn acronyms_are_spelled_unless_they_are_words() {
         let gpu = US.phonemes("GPU").symbols;
-        assert!(gpu.contains("dʒ") && gpu.contains("iː") && gpu.contains("juː"), "{gpu}");
+        assert!(gpu.starts_with("dʒˌiː") && gpu.ends_with("jˈuː"), "{gpu}");
         assert_eq!(US.phonemes("NASA").symbols, "nˈæsə");
         let mixed = US.phonemes("vLLM").symbols;
-        assert!(mixed.matches("ɛl").count() >= 2, "{mixed}");
+        assert!(mixed.matches("ɛl").count() >= 2 && mixed.ends_with("ɛm"), "{mixed}");
     }
 
     #[test]

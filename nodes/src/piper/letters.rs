@@ -73,6 +73,7 @@ const RULES: &[(&str, &str)] = &[
     ("ear", "ɪɹ"),
     ("ed$", "d"),
     ("es$", "z"),
+    ("tes$", "tᵻz"),
     ("eu", "ju"),
     ("ght", "t"),
     ("gh$", ""),
@@ -179,9 +180,10 @@ pub(super) fn parts(word: &str) -> impl Iterator<Item = &str> {
         let mut end = 1;
         while end < bytes.len() {
             let (a, b) = (bytes[end - 1], bytes[end]);
-            let apostrophe = b == b'\'' && bytes.get(end + 1).is_some_and(u8::is_ascii_alphabetic);
+            let apostrophe = b == b'\'' && matches!(bytes.get(end + 1..), Some(b"s" | b"S"));
             let next_small = bytes.get(end + 1).is_some_and(u8::is_ascii_lowercase);
-            let split = !(b.is_ascii_alphanumeric() || apostrophe)
+            // "Brien's" is one part, "O'Brien" two.
+            let split = !(a == b'\'' || b.is_ascii_alphanumeric() || apostrophe)
                 || a.is_ascii_digit() != b.is_ascii_digit()
                 || (a.is_ascii_lowercase() && b.is_ascii_uppercase())
                 // "GPUs" stays whole, "HTTPServer" does not.
@@ -322,7 +324,7 @@ mod tests {
         assert_eq!(split("HTTPServer"), ["HTTP", "Server"]);
         assert_eq!(split("GPUs"), ["GPUs"]);
         assert_eq!(split("omni-flow_2x"), ["omni", "flow", "2", "x"]);
-        assert_eq!(split("O'Brien's"), ["O'Brien's"]);
+        assert_eq!(split("O'Brien's"), ["O", "Brien's"]);
         assert_eq!(split("--"), Vec::<&str>::new());
     }
 

@@ -9,7 +9,6 @@ use std::sync::{Arc, OnceLock};
 
 use rten::{Model, NodeId, RunOptions, ThreadPool, Value, ValueOrView};
 use rten_tensor::NdTensor;
-use rten_tensor::prelude::*;
 
 use super::config::{ConfigError, VoiceConfig};
 use super::g2p::Phonemizer;

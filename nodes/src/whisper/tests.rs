@@ -21,7 +21,7 @@ fn hears_the_clips() {
     let Some(model) = model() else { return };
     let first = "he was not an ill disposed young man";
     let clips = [
-        ("01_librivox0880_16k.wav", first.to_owned(), 0),
+        ("01_librivox0880_16k.wav", first.to_owned(), 2),
         (
             "03_librivox0890_44k1_stereo.wav",
             "unless to be rather cold hearted and rather selfish is to be ill disposed".into(),
@@ -30,7 +30,7 @@ fn hears_the_clips() {
         ("05_cards005_8k_mulaw.wav", "eight of spades four of clubs seven of hearts".into(), 1),
         ("06_goforward_noisy_16k.wav", "go forward ten meters".into(), 0),
         ("07_two_utterances_with_silence_24k.wav", format!("{first} he might even have been made amiable himself"), 2),
-        ("11_browser_mic_48k.wav", first.into(), 0),
+        ("11_browser_mic_48k.wav", first.into(), 2),
     ];
     for (file, said, allowed) in clips {
         let heard = model.transcribe(&audio(file)).unwrap();
