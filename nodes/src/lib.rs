@@ -3,15 +3,18 @@
 //! Model runtimes and rules here know nothing of the engine: plain structs, one unit of work per call, no clock. The
 //! nodes that put them into a graph are thin.
 
+pub mod audio;
 pub mod catalogue;
 #[cfg(feature = "chat")]
 pub mod chat;
 pub mod chunking;
+pub mod files;
 pub mod frame;
 pub mod models;
 #[cfg(feature = "piper")]
 pub mod piper;
 pub mod playout;
+pub mod registry;
 #[cfg(feature = "silero")]
 pub mod silero;
 pub mod speech;
@@ -19,5 +22,6 @@ pub mod speech;
 mod testing;
 pub mod text;
 pub mod turn;
+pub mod util;
 #[cfg(feature = "whisper")]
 pub mod whisper;

@@ -13,6 +13,7 @@ mod chunker;
 mod config;
 mod continuity;
 mod initial;
+pub mod node;
 mod padding;
 mod reference;
 mod watermark;

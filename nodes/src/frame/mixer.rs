@@ -195,6 +195,17 @@ impl Mixer {
         self.inputs.iter_mut().for_each(|i| i.held.clear());
         self.waiting = None;
     }
+    /// Drops the audio held of one input, at a fence of that input alone; the others and the position stay.
+    ///
+    /// # Errors
+    /// [`MixError::NoInput`].
+    pub fn clear_input(&mut self, input: usize) -> Result<(), MixError> {
+        self.inputs.get_mut(input).ok_or(MixError::NoInput(input))?.held.clear();
+        if self.longest() < self.block {
+            self.waiting = None;
+        }
+        Ok(())
+    }
     /// The next block, if it is complete or its deadline has passed; call until `None`. When all inputs have ended, the
     /// rest is given out, the last block short.
     pub fn poll(&mut self, now: Mono) -> Option<Mixed> {

@@ -4,6 +4,7 @@
 //! pieces that can be spoken early, [`speakable`] writes a piece out as it is said (numbers, dates, symbols).
 
 mod markup;
+pub mod node;
 mod normalize;
 mod numbers;
 mod sentences;
