@@ -45,6 +45,7 @@ impl Make for Greet {
 
 const GRAPH: &str = "
 graph: hello
+session: { mode: turn }
 nodes:
   name:   { use: session.in, kind: text }
   greet:  { use: hello.greet, word: Good morning, in: name }

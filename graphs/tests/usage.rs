@@ -16,10 +16,8 @@ fn graph(text: &str) -> (tempfile::TempDir, String) {
     (dir, path.display().to_string())
 }
 
-const ECHO: &str =
-    "graph: echo\nnodes:\n  text: { use: session.in, kind: text }\n  said-out: { use: session.out, in: text }\n";
-const LOOP: &str =
-    "graph: loop\nnodes:\n  mic: { use: session.in, audio: { rate: 16000 } }\n  ear: { use: session.out, in: mic }\n";
+const ECHO: &str = "graph: echo\nsession: { mode: turn }\nnodes:\n  text: { use: session.in, kind: text }\n  said-out: { use: session.out, in: text }\n";
+const LOOP: &str = "graph: loop\nsession: { mode: duplex }\nnodes:\n  mic: { use: session.in, audio: { rate: 16000 } }\n  ear: { use: session.out, in: mic }\n";
 
 #[test]
 fn a_wrong_graph_is_refused_with_all_that_is_wrong() {
