@@ -1,2 +1,7 @@
-//! Short programs that show one thing each. This library is empty; the programs stand beside it and are run with
-//! `cargo run -p omni-flow-examples --example NAME`.
+//! Short programs that show one thing each. Run them with `cargo run -p omni-flow-examples --example NAME`:
+//!
+//! | example | shows |
+//! |---|---|
+//! | `hello_node` | a first own node, and a graph that uses it |
+//! | `embed_engine` | a graph inside another program: chunks in and out by code, two sessions, an interruption |
+//! | `custom_stage` | a model that all sessions share, one unit of work at a time |

@@ -1,0 +1,247 @@
+//! The command line: what can be said, and the help that teaches it.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
+
+const EXAMPLES: &str = "\
+Examples:
+  Ask the assistant a question and keep the answer:
+    omni-flow run graphs/voice-assistant.yaml --input question.wav --output answer.wav
+  Speak a text while it is being made into speech:
+    omni-flow run graphs/speak.yaml --text \"Good morning.\" --output morning.wav
+  See what a graph would do, without starting it:
+    omni-flow check graphs/voice-assistant.yaml
+  Learn what a node type takes, gives and can be told:
+    omni-flow nodes speech.turn
+
+Exit codes: 0 all went well, 1 the run failed, 2 the graph or the command line is wrong, 130 stopped by Ctrl-C.
+Log: OMNI_FLOW_LOG=debug (or RUST_LOG), to standard error. Models are kept in OMNI_FLOW_CACHE, or ~/.cache/omni-flow.";
+
+/// Realtime voice and video AI as one graph.
+#[derive(Parser, Debug)]
+#[command(
+    name = "omni-flow",
+    version,
+    about = "Run realtime voice and video AI, described as a graph in a YAML file",
+    after_long_help = EXAMPLES,
+    after_help = "Try `omni-flow run graphs/tone.yaml --output tone.wav`; `omni-flow --help` has more examples.",
+    arg_required_else_help = true,
+    subcommand_required = true
+)]
+pub struct Cli {
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+#[derive(Subcommand, Debug)]
+pub enum Command {
+    /// Run a graph with one session: a recording or a text in, a recording and text out
+    Run(RunArgs),
+    /// Check a graph without starting it, and print its plan
+    Check(CheckArgs),
+    /// Draw a graph as a Mermaid chart or an SVG picture
+    Draw(DrawArgs),
+    /// List the node types, or explain one: ports, options, an example
+    Nodes(NodesArgs),
+    /// List, fetch, verify or delete the models in the cache
+    Models(ModelsArgs),
+    /// Print a completion script for a shell
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
+    /// Print the manual page, or write one per command into a folder
+    Man {
+        /// Folder to write into; it must exist
+        #[arg(value_hint = ValueHint::DirPath)]
+        folder: Option<PathBuf>,
+    },
+}
+
+/// The graph and what stands above it.
+#[derive(Args, Debug, Clone)]
+pub struct GraphArgs {
+    /// The graph file
+    #[arg(value_hint = ValueHint::FilePath)]
+    pub graph: PathBuf,
+    /// Sets one value of the graph: `nodes.llm.max-tokens=32`. May be given several times
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    pub sets: Vec<String>,
+    /// Merges JSON of the shape of a graph file into the graph: '{"session":{"max-sessions":2}}'
+    #[arg(long = "override", value_name = "JSON")]
+    pub overrides: Vec<String>,
+}
+
+const RUN_HELP: &str = "\
+How a session runs:
+  A recording (any rate and channel count) is fed into the graph's audio `session.in` at its own pace, as a microphone
+  would, in chunks of 20 ms; then the input ends and what is under way comes out. Text goes to the text `session.in`.
+  Audio of the `session.out` goes to --output while it is made; text and events are printed as they arrive.
+  A graph without client ends that has one `file.in` or `file.out` takes --input and --output as their path.
+  Ctrl-C ends the input and lets the answer come out (at most 10 s); a second one stops at once.
+
+Examples:
+  omni-flow run graphs/voice-assistant.yaml --input question.wav --output answer.wav
+  omni-flow run graphs/voice-assistant.yaml --input q.flac --output a.ogg --set nodes.llm.max-tokens=32
+  omni-flow run graphs/speak.yaml --input letter.txt --output letter.wav
+  echo 'Hello there.' | omni-flow run graphs/speak.yaml --input - --output hello.wav
+  omni-flow run graphs/transcribe.yaml --input talk.mp3 --no-pace --json";
+
+#[derive(Args, Debug, Clone)]
+#[command(after_long_help = RUN_HELP)]
+pub struct RunArgs {
+    #[command(flatten)]
+    pub graph: GraphArgs,
+    /// What the graph hears or reads: an audio file, a text file, or `-` for standard input; `NODE=FILE` if the graph
+    /// has several inputs
+    #[arg(short, long = "input", value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub inputs: Vec<String>,
+    /// Text for the graph's text input
+    #[arg(short, long, value_name = "TEXT")]
+    pub text: Option<String>,
+    /// Where its audio goes: `.wav`, or `.ogg` for Ogg Opus; `NODE=FILE` if the graph has several outputs
+    #[arg(short, long = "output", value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub outputs: Vec<String>,
+    /// Fetch nothing: use the models in the cache, or say what is missing and how to get it
+    #[arg(long)]
+    pub offline: bool,
+    /// Seed of everything random; the same seed and input give the same answer
+    #[arg(long, default_value_t = 0, value_name = "N")]
+    pub seed: u64,
+    /// Compute threads; the machine's physical cores if not given
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub threads: Option<u16>,
+    /// Feed the recording as fast as the graph takes it, and not at its own pace
+    #[arg(long)]
+    pub no_pace: bool,
+    /// Print events as JSON, one per line, and a last line that sums up
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Args, Debug)]
+#[command(after_long_help = "\
+Examples:
+  omni-flow check graphs/voice-assistant.yaml
+  omni-flow check my.yaml --set nodes.asr.model=whisper-base --explain nodes.asr.model
+  omni-flow check --codes
+
+All findings are printed at once, each with its place, its code and a hint. Exit code 0: the graph can run; 2: it cannot.")]
+pub struct CheckArgs {
+    /// The graph file
+    #[arg(value_hint = ValueHint::FilePath, required_unless_present = "codes")]
+    pub graph: Option<PathBuf>,
+    /// Sets one value of the graph: `nodes.llm.max-tokens=32`. May be given several times
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    pub sets: Vec<String>,
+    /// Merges JSON of the shape of a graph file into the graph
+    #[arg(long = "override", value_name = "JSON")]
+    pub overrides: Vec<String>,
+    /// Print a value and which layer set it: `session.max-sessions`
+    #[arg(long, value_name = "KEY")]
+    pub explain: Option<String>,
+    /// List all codes of findings with what they mean
+    #[arg(long)]
+    pub codes: bool,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum Format {
+    /// A Mermaid flow chart, as Markdown pages show it
+    Mermaid,
+    /// A picture
+    Svg,
+}
+
+#[derive(Args, Debug)]
+#[command(after_long_help = "\
+Examples:
+  omni-flow draw graphs/voice-assistant.yaml
+  omni-flow draw graphs/voice-assistant.yaml -o assistant.svg")]
+pub struct DrawArgs {
+    #[command(flatten)]
+    pub graph: GraphArgs,
+    /// Form of the drawing; by the ending of --output if not given, else a Mermaid chart
+    #[arg(long, value_enum)]
+    pub format: Option<Format>,
+    /// File to write; standard output if not given
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub output: Option<PathBuf>,
+}
+
+#[derive(Args, Debug)]
+pub struct NodesArgs {
+    /// A node type, `speech.turn`
+    pub name: Option<String>,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Args, Debug)]
+pub struct ModelsArgs {
+    #[command(subcommand)]
+    pub action: ModelsAction,
+}
+
+#[derive(Subcommand, Debug)]
+pub enum ModelsAction {
+    /// List the models of the catalogue and which of them are in the cache
+    List {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Fetch models into the cache: names of the catalogue, `hub:ORG/REPO@REVISION/FILE` or addresses
+    Pull {
+        /// The models
+        #[arg(required = true, value_name = "NAME")]
+        names: Vec<String>,
+        /// A folder, or an address that ends before `/FILE`, to take the files from
+        #[arg(long, value_name = "FOLDER|URL")]
+        from: Option<String>,
+        /// Use nothing but the cache and --from
+        #[arg(long)]
+        offline: bool,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Read the files of models and compare their checksums; all cached models if none is named
+    Verify {
+        /// The models
+        #[arg(value_name = "NAME")]
+        names: Vec<String>,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Delete models from the cache
+    Rm {
+        /// The models
+        #[arg(required = true, value_name = "NAME")]
+        names: Vec<String>,
+    },
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+    #[test]
+    fn a_typo_in_a_command_is_answered_with_the_nearest() {
+        let e = Cli::try_parse_from(["omni-flow", "chekc", "x.yaml"]).unwrap_err();
+        assert_eq!(e.exit_code(), 2);
+        assert!(e.to_string().contains("check"), "{e}");
+    }
+}

@@ -1,0 +1,60 @@
+//! Standard output, for people and machines. A reader that went away (`| head`) is no error.
+
+use std::io::Write as _;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+static GONE: AtomicBool = AtomicBool::new(false);
+
+/// Writes `text` to standard output at once.
+pub fn put(text: &str) {
+    if GONE.load(Ordering::Relaxed) {
+        return;
+    }
+    let mut out = std::io::stdout().lock();
+    if out.write_all(text.as_bytes()).and_then(|()| out.flush()).is_err() {
+        GONE.store(true, Ordering::Relaxed);
+    }
+}
+
+/// One line of JSON.
+pub fn json_line(value: &serde_json::Value) {
+    put(&format!("{value}\n"));
+}
+
+/// JSON over several lines, for a command whose whole answer it is.
+pub fn json(value: &impl serde::Serialize) {
+    match serde_json::to_string_pretty(value) {
+        Ok(text) => put(&format!("{text}\n")),
+        Err(e) => eprintln!("error: {e}"),
+    }
+}
+
+/// A table with columns of equal width; the columns in `right` are set to the right.
+pub fn table(rows: &[Vec<String>], right: &[usize]) -> String {
+    let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
+    let width = |c: usize| rows.iter().filter_map(|r| r.get(c)).map(|s| s.chars().count()).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..columns).map(width).collect();
+    let mut all = String::new();
+    for row in rows {
+        let mut line = String::from(" ");
+        for (c, cell) in row.iter().enumerate() {
+            let pad = " ".repeat(widths[c] - cell.chars().count());
+            let (before, after) = if right.contains(&c) { (pad.as_str(), "") } else { ("", pad.as_str()) };
+            line.push_str(&format!(" {before}{cell}{after} "));
+        }
+        all.push_str(line.trim_end());
+        all.push('\n');
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::table;
+
+    #[test]
+    fn columns_line_up() {
+        let rows = [vec!["node".to_owned(), "ms".to_owned()], vec!["a".to_owned(), "1234".to_owned()]];
+        assert_eq!(table(&rows, &[1]), "  node    ms\n  a     1234\n");
+    }
+}

@@ -1,0 +1,211 @@
+//! Exit codes and what is said with them: nothing here starts a model.
+
+mod common;
+
+use std::fs;
+use std::io::Write as _;
+use std::process::Stdio;
+
+use common::{Ran, clip, omni, run};
+
+/// A graph file of its own folder.
+fn graph(text: &str) -> (tempfile::TempDir, String) {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("g.yaml");
+    fs::write(&path, text).unwrap();
+    (dir, path.display().to_string())
+}
+
+const ECHO: &str = "graph: echo\nsession: { mode: turn }\nnodes:\n  text: { use: session.in, kind: text }\n  said-out: { use: session.out, in: text }\n";
+const LOOP: &str = "graph: loop\nsession: { mode: duplex }\nnodes:\n  mic: { use: session.in, audio: { rate: 16000 } }\n  ear: { use: session.out, in: mic }\n";
+
+#[test]
+fn a_wrong_graph_is_refused_with_all_that_is_wrong() {
+    let (_dir, path) =
+        graph("graph: g\nnodes:\n  a: { use: speech.vda, in: b }\n  c: { use: session.out, in: nobody }\n");
+    for command in ["run", "check", "draw"] {
+        let ran = run(&[command, &path]).expect(2).complains(&["error[G", "speech.vad", "nobody", "hint:"]);
+        assert!(ran.err.contains("g.yaml:3:"), "{}", ran.err);
+        assert!(ran.err.contains("g.yaml:4:"), "both at once: {}", ran.err);
+    }
+}
+
+#[test]
+fn a_graph_that_is_not_there_is_named() {
+    run(&["check", "no/such.yaml"]).expect(2).complains(&["no/such.yaml"]);
+}
+
+#[test]
+fn a_wrong_graph_is_json_for_machines() {
+    let (_dir, path) = graph("graph: g\nnodes: { a: { use: what.ever } }\n");
+    let ran = run(&["check", "--json", &path]).expect(2);
+    let got: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
+    assert_eq!(got["kind"], "graph");
+    assert!(got["diagnostics"][0]["code"].as_str().unwrap().starts_with('G'), "{got}");
+}
+
+#[test]
+fn an_unknown_command_gets_the_nearest() {
+    run(&["chekc"]).expect(2).complains(&["check"]);
+    run(&[]).expect(2).complains(&["Usage"]);
+    let help = run(&["--help"]).expect(0);
+    assert!(help.out.contains("voice-assistant.yaml") && help.out.contains("Exit codes"), "{}", help.out);
+}
+
+#[test]
+fn an_input_that_is_missing_is_asked_for() {
+    let (_dir, path) = graph(LOOP);
+    run(&["run", &path]).expect(2).complains(&["this graph listens at `mic`", "--input FILE"]);
+    run(&["run", &path, "--input", &clip("01_librivox0880_16k.wav")])
+        .expect(2)
+        .complains(&["speaks at `ear`", "--output FILE.wav"]);
+    let (_dir, path) = graph(ECHO);
+    run(&["run", &path]).expect(2).complains(&["reads text at `text`", "--text"]);
+}
+
+#[test]
+fn text_goes_in_and_comes_out() {
+    let (dir, path) = graph(ECHO);
+    let ran = run(&["run", &path, "--text", "Hello there."]).expect(0);
+    assert!(ran.out.starts_with("said: Hello there.\n"), "{}", ran.out);
+    assert!(ran.out.contains("text.out->said-out.in"), "the table names the edge: {}", ran.out);
+    let file = dir.path().join("t.txt");
+    fs::write(&file, "One\nline.\n\nTwo.").unwrap();
+    let ran = run(&["run", &path, "--json", "--input", file.to_str().unwrap()]).expect(0);
+    let events = ran.events();
+    let texts: Vec<&str> = events.iter().filter_map(|e| e["text"].as_str()).collect();
+    assert_eq!(texts, ["One line.", "Two."]);
+    let summary = events.last().unwrap();
+    assert_eq!(summary["event"], "summary");
+    assert_eq!(summary["edges"][0]["chunks"], 2);
+    fs::write(&file, b"caf\xe9").unwrap();
+    run(&["run", &path, "--input", file.to_str().unwrap()]).expect(1).complains(&["t.txt", "not UTF-8 at byte 3"]);
+}
+
+#[test]
+fn standard_input_is_read_line_by_line() {
+    let (_dir, path) = graph(ECHO);
+    let mut child = omni()
+        .args(["run", &path, "--input", "-"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(b"One.\nTwo.\n").unwrap();
+    let ran = Ran::of(child.wait_with_output().unwrap()).expect(0);
+    assert!(ran.out.starts_with("said: One.\nsaid: Two.\n"), "{}", ran.out);
+    run(&["run", &path, "--input", "-"]).expect(1).complains(&["standard input", "empty"]);
+}
+
+#[test]
+fn any_recording_is_converted_and_written_while_it_comes() {
+    let (dir, path) = graph(LOOP);
+    for name in ["05_cards005_8k_mulaw.wav", "03_librivox0890_44k1_stereo.wav", "11_browser_mic_48k.wav"] {
+        let out = dir.path().join("o.wav");
+        let words = ["run", &path, "--input", &clip(name), "--output", out.to_str().unwrap(), "--no-pace", "--json"];
+        let ran = run(&words).expect(0);
+        let (asked, got) = (decode(&clip(name)), decode(out.to_str().unwrap()));
+        assert_eq!((got.rate, got.channels), (16_000, 1));
+        let due =
+            omni_flow_media::resample::output_len((asked.samples.len() / asked.channels) as u64, asked.rate, 16_000);
+        assert_eq!(got.samples.len() as u64, due, "{name}");
+        let heard = ran.events().last().unwrap()["heard_s"].as_f64().unwrap();
+        assert!((heard - due as f64 / 16_000.0).abs() < 1e-6);
+    }
+}
+
+fn decode(path: &str) -> omni_flow_media::file::Decoded {
+    omni_flow_media::file::decode(path, 1 << 24).unwrap()
+}
+
+#[test]
+fn files_that_cannot_be_used_are_named() {
+    let (dir, path) = graph(LOOP);
+    let input = clip("01_librivox0880_16k.wav");
+    let out = dir.path().join("o.wav").display().to_string();
+    run(&["run", &path, "--input", "no.wav", "--output", &out]).expect(1).complains(&["no.wav"]);
+    assert!(!std::path::Path::new(&out).exists(), "nothing is left behind");
+    let nowhere = dir.path().join("no/folder/o.wav").display().to_string();
+    run(&["run", &path, "--input", &input, "--output", &nowhere]).expect(1).complains(&["o.wav", "--output"]);
+    run(&["run", &path, "--input", &path, "--output", &out]).expect(1).complains(&["g.yaml"]);
+    run(&["run", &path, "--input", &input, "--output", &input]).expect(2).complains(&["both read and written"]);
+    let empty = dir.path().join("empty.wav");
+    fs::write(&empty, b"").unwrap();
+    run(&["run", &path, "--input", empty.to_str().unwrap(), "--output", &out])
+        .expect(1)
+        .complains(&["empty.wav", "empty"]);
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_full_disk_ends_the_run_with_the_name_of_the_file() {
+    let (_dir, path) = graph(LOOP);
+    let words = ["run", &path, "--input", &clip("01_librivox0880_16k.wav"), "--output", "/dev/full", "--no-pace"];
+    run(&words).expect(1).complains(&["/dev/full"]);
+}
+
+#[test]
+#[cfg(unix)]
+fn the_first_interrupt_drains_and_the_file_is_whole() {
+    let (dir, path) = graph(LOOP);
+    let out = dir.path().join("o.wav").display().to_string();
+    // At its own pace this takes seconds.
+    let mut child = omni()
+        .args(["run", &path, "--input", &clip("07_two_utterances_with_silence_24k.wav"), "--output", &out])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // It has begun when half a second of it lies in the file.
+    let begun = || fs::metadata(&out).is_ok_and(|m| m.len() > 16_000);
+    while !begun() {
+        assert!(child.try_wait().unwrap().is_none(), "ended early");
+        std::thread::yield_now();
+    }
+    let kill = std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    assert!(kill.success());
+    let ran = Ran::of(child.wait_with_output().unwrap()).expect(0).complains(&["stopping"]);
+    assert!(ran.out.contains("stopped by Ctrl-C"), "{}", ran.out);
+    let (whole, got) = (decode(&clip("07_two_utterances_with_silence_24k.wav")), decode(&out));
+    let whole = whole.samples.len() * 2 / 3;
+    assert!(got.samples.len() >= 8000 && got.samples.len() < whole, "{} of {whole}", got.samples.len());
+}
+
+#[test]
+fn the_same_input_gives_the_same_output() {
+    let (dir, path) = graph(LOOP);
+    let once = |name: &str| {
+        let out = dir.path().join(name).display().to_string();
+        let words = ["run", &path, "--input", &clip("06_goforward_noisy_16k.wav"), "--output", &out, "--no-pace"];
+        run(&words).expect(0);
+        fs::read(out).unwrap()
+    };
+    assert_eq!(once("a.wav"), once("b.wav"));
+}
+
+#[test]
+fn settings_are_layered_and_explained() {
+    let (_dir, path) = graph(LOOP);
+    let set = "nodes.mic.audio.rate=8000";
+    let ran = run(&["check", &path, "--set", set, "--explain", "nodes.mic.audio.rate"]).expect(0);
+    assert!(ran.out.contains("8000") && ran.out.contains("override"), "{}", ran.out);
+    run(&["check", &path, "--explain", "nodes.mic.colour"]).expect(2).complains(&["no layer sets"]);
+    run(&["check", &path, "--set", "nodes.mic"]).expect(2).complains(&["--set"]);
+    let ran = run(&["check", "--codes"]).expect(0);
+    assert!(ran.out.contains("G203"), "{}", ran.out);
+}
+
+#[test]
+fn a_log_filter_that_cannot_be_read_is_refused() {
+    let ran = Ran::of(omni().args(["nodes"]).env("OMNI_FLOW_LOG", "a=b=c").output().unwrap());
+    ran.expect(2).complains(&["OMNI_FLOW_LOG"]);
+}
+
+#[test]
+fn secrets_are_never_shown() {
+    let (_dir, path) =
+        graph("graph: g\nnodes:\n  llm: { use: model.chat, base-url: x, api-key: sk-abcdef123456, in: q }\n");
+    let ran = run(&["check", &path]).expect(2);
+    assert!(!ran.err.contains("sk-abcdef"), "{}", ran.err);
+}
