@@ -37,6 +37,18 @@ pub fn add(r: &mut Registry) -> Result<(), RegisterError> {
     r.add::<crate::files::input::FileIn>()?.add::<crate::files::output::FileOut>()?;
     r.add::<crate::util::record::RecordNode>()?.add::<crate::util::replay::Replay>()?;
     // Speech and models.
+    r.add::<crate::speech::SpeechTurn>()?
+        .add::<crate::speech::SpeechGuess>()?
+        .add::<crate::speech::SpeechConfirm>()?
+        .add::<crate::speech::SpeechPlayout>()?;
+    #[cfg(feature = "silero")]
+    r.add::<crate::speech::SpeechVad>()?;
+    #[cfg(feature = "whisper")]
+    r.add::<crate::models::ModelWhisper>()?;
+    #[cfg(feature = "chat")]
+    r.add::<crate::models::ModelChat>()?;
+    #[cfg(feature = "piper")]
+    r.add::<crate::models::ModelTalker>()?.add::<crate::models::ModelCode2wav>()?;
     Ok(())
 }
 
