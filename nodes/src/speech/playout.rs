@@ -102,10 +102,13 @@ impl Node for PlayoutNode {
                 if player.is_none() {
                     player = Some(Player::new(self.options.config(w.pcm.rate()))?);
                 }
-                match &mut player {
-                    Some(p) if p.rate == w.pcm.rate() && p.push(&mut w, now)? => {}
-                    // No room for all of it yet, or audio of another rate must leave first.
-                    _ => waiting = Some(w),
+                let whole = match &mut player {
+                    Some(p) if p.rate == w.pcm.rate() => p.push(&mut w, now)?,
+                    // Audio of another rate must leave first.
+                    _ => false,
+                };
+                if !whole {
+                    waiting = Some(w);
                 }
             }
             // What is due goes out.

@@ -157,8 +157,9 @@ fn signal(s: &Signal, out: &mut Vec<u8>) -> Result<(), EncodeError> {
     match s {
         Signal::SpeechStarted { at } => time(out, 1, at),
         Signal::SpeechStopped { at } => time(out, 2, at),
-        Signal::TurnEnded { start, end, reason } => {
+        Signal::TurnEnded { start, speech_end, end, reason } => {
             time(out, 3, start);
+            out.extend(speech_end.ticks().to_le_bytes());
             out.extend(end.ticks().to_le_bytes());
             out.push(REASONS.iter().position(|r| r == reason).unwrap_or(0) as u8);
         }
@@ -310,9 +311,9 @@ fn parse(body: Bytes) -> Result<Record, &'static str> {
             1 => Signal::SpeechStarted { at: f.time()? },
             2 => Signal::SpeechStopped { at: f.time()? },
             3 => {
-                let (start, end) = (f.time()?, f.time()?);
+                let (start, speech_end, end) = (f.time()?, f.time()?, f.time()?);
                 let reason = *REASONS.get(usize::from(f.u8()?)).ok_or("its reason is unknown")?;
-                Signal::TurnEnded { start, end, reason }
+                Signal::TurnEnded { start, speech_end, end, reason }
             }
             4 => Signal::Played { until: f.time()? },
             5 => {
@@ -341,7 +342,7 @@ mod tests {
         let signals = [
             Signal::SpeechStarted { at: ms(-5) },
             Signal::SpeechStopped { at: ms(9) },
-            Signal::TurnEnded { start: ms(1), end: ms(2), reason: TurnEnd::Committed },
+            Signal::TurnEnded { start: ms(1), speech_end: ms(2), end: ms(3), reason: TurnEnd::Committed },
             Signal::Played { until: ms(77) },
             Signal::Gap { items: 3, len: ms(60) },
             Signal::Named { name: "a".into(), data: "{\"b\":1}".into() },
