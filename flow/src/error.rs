@@ -30,6 +30,10 @@ pub enum ErrorKind {
     Format,
     /// A chunk was missing from the sequence.
     SequenceGap,
+    /// The process or machine at the other end of an edge is gone.
+    PeerLost,
+    /// The other end of an edge sent what the protocol does not allow.
+    Protocol,
     /// The session was aborted.
     Aborted,
     /// The session did not end within its deadline; the message names who held it up.
@@ -48,6 +52,8 @@ impl ErrorKind {
             Self::InputTimeout => "input_wait_timeout",
             Self::Format => "format_mismatch",
             Self::SequenceGap => "sequence_gap",
+            Self::PeerLost => "peer_lost",
+            Self::Protocol => "protocol_error",
             Self::Aborted => "aborted",
             Self::Stuck => "stuck",
             Self::Exhausted => "resource_exhausted",

@@ -37,6 +37,24 @@ impl LaneCell {
         }
         self.sweep();
     }
+    /// Waits until the lane is past `seen`.
+    pub(crate) async fn fenced(&self, seen: Epoch) -> Epoch {
+        poll_fn(|cx| {
+            let e = self.epoch();
+            if e > seen {
+                return Poll::Ready(e);
+            }
+            {
+                let mut w = self.waiting.lock();
+                w.retain(|o| !o.will_wake(cx.waker()));
+                w.push(cx.waker().clone());
+            }
+            // A fence between the first look and the entry in the list has not seen us: look again.
+            let e = self.epoch();
+            if e > seen { Poll::Ready(e) } else { Poll::Pending }
+        })
+        .await
+    }
     fn next(&self) -> Epoch {
         let e = Epoch(self.epoch.fetch_add(1, Ordering::AcqRel) + 1);
         self.sweep();
@@ -74,21 +92,6 @@ impl Lanes {
     }
     /// Waits until `lane` is past `seen`.
     pub(crate) async fn fenced(&self, lane: Lane, seen: Epoch) -> Epoch {
-        let cell = self.cell(lane);
-        poll_fn(|cx| {
-            let e = cell.epoch();
-            if e > seen {
-                return Poll::Ready(e);
-            }
-            {
-                let mut w = cell.waiting.lock();
-                w.retain(|o| !o.will_wake(cx.waker()));
-                w.push(cx.waker().clone());
-            }
-            // A fence between the first look and the entry in the list has not seen us: look again.
-            let e = cell.epoch();
-            if e > seen { Poll::Ready(e) } else { Poll::Pending }
-        })
-        .await
+        self.cell(lane).fenced(seen).await
     }
 }

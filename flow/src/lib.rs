@@ -2,6 +2,7 @@
 #![warn(missing_docs)]
 
 mod amount;
+pub mod carrier;
 mod chunk;
 mod clock;
 mod credit;
@@ -11,6 +12,8 @@ mod error;
 mod file;
 mod lane;
 mod lanes;
+pub mod link;
+mod metrics;
 mod node;
 mod owner;
 mod plan;
@@ -42,6 +45,7 @@ pub use file::{
     Tree, Value,
 };
 pub use lane::{Epoch, Epochs, Lane, MAX_LANES};
+pub use metrics::{Family, LIST as METRICS, MetricType, describe_metrics};
 pub use node::{Body, BuildCx, BuildError, Ctx, Emit, Node, NodeError, PortError, Step, StepError};
 pub use plan::{
     CheckCx, Described, DescribedEdge, DescribedNode, EdgeClass, Memory, Mode, Place, Plan, PlanEdge, PlanNode, Policy,

@@ -85,6 +85,9 @@ impl<T: Item> In<T> {
         self.rx.take_missed()
     }
 
+    pub(crate) fn edge(&self) -> &std::sync::Arc<crate::edge::Edge> {
+        self.rx.edge()
+    }
     fn open(&self, c: Chunk) -> Result<(Stamp, T), RunError> {
         let edge = self.rx.edge();
         if let Some(e) = edge.mismatch(&c.payload) {
@@ -170,6 +173,16 @@ impl<T: Item> Out<T> {
             return Err(got.sent());
         }
         Ok(Permit { open: !branches.is_empty(), branches, stamp: *stamp, kind: PhantomData })
+    }
+    /// The one edge that it feeds.
+    ///
+    /// # Errors
+    /// How many there are, if it is not one; they end as a dropped output does.
+    pub(crate) fn into_single(mut self) -> Result<EdgeTx, usize> {
+        match self.branches.len() {
+            1 => self.branches.pop().ok_or(0),
+            n => Err(n),
+        }
     }
     /// Ends the stream: all was sent.
     pub fn end(self) {

@@ -3,6 +3,8 @@
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
+use crate::error::ErrorKind;
+
 /// Of cheap steps, one in so many is timed, and counts for all of them. A prime, so that it does not always meet the
 /// same phase of a periodic stream (every eighth chunk fills a window, say).
 pub(crate) const SAMPLE: u64 = 17;
@@ -16,6 +18,8 @@ pub(crate) struct NodeProbe {
     busy_ns: AtomicU64,
     busy_max_ns: AtomicU64,
     faults: AtomicU64,
+    panics: AtomicU64,
+    timeouts: AtomicU64,
     latency: [AtomicU64; BUCKETS],
 }
 
@@ -30,8 +34,12 @@ pub struct NodeStats {
     pub busy: Duration,
     /// The longest step that was timed.
     pub longest: Duration,
-    /// Errors and panics.
+    /// Streams that it broke: errors, panics and timeouts together.
     pub faults: u64,
+    /// By a panic.
+    pub panics: u64,
+    /// By giving nothing within an edge's deadline.
+    pub timeouts: u64,
     /// Outputs by time since the input they answer arrived: counts for up to 1 ms, 2 ms, 4 ms, ... and the rest.
     pub latency: Vec<u64>,
 }
@@ -60,8 +68,13 @@ impl NodeProbe {
         self.busy_ns.fetch_add(ns, Relaxed);
         self.busy_max_ns.fetch_max(ns, Relaxed);
     }
-    pub(crate) fn fault(&self) {
+    pub(crate) fn fault(&self, kind: ErrorKind) {
         self.faults.fetch_add(1, Relaxed);
+        match kind {
+            ErrorKind::Panic => drop(self.panics.fetch_add(1, Relaxed)),
+            ErrorKind::InputTimeout => drop(self.timeouts.fetch_add(1, Relaxed)),
+            _ => {}
+        }
     }
     /// An output left, so long after the input that it answers arrived.
     pub(crate) fn latency(&self, since_origin: Duration) {
@@ -75,6 +88,9 @@ impl NodeProbe {
             steps: self.steps.load(Relaxed),
             busy: Duration::from_nanos(self.busy_ns.load(Relaxed)),
             longest: Duration::from_nanos(self.busy_max_ns.load(Relaxed)),
+            // The parts first, so that they are never more than the sum.
+            panics: self.panics.load(Relaxed),
+            timeouts: self.timeouts.load(Relaxed),
             faults: self.faults.load(Relaxed),
             latency: self.latency.iter().map(|b| b.load(Relaxed)).collect(),
         }

@@ -4,6 +4,8 @@
 //! its lane kills what is stale in it at once, returns the credit and wakes a blocked sender. All waiting lives here;
 //! all deciding in `state`.
 
+#[cfg(all(test, not(omni_loom)))]
+pub(crate) mod conformance;
 #[cfg(all(test, omni_loom))]
 mod model;
 mod rx;
@@ -59,6 +61,10 @@ struct Inner {
     blocked: Option<Mono>,
     /// Since when the consumer waits for a chunk.
     waiting: Option<Mono>,
+    /// The producer wants to know of every chunk that the consumer lets go of.
+    watched: bool,
+    /// What the edge itself found wrong.
+    fault: Option<ErrorKind>,
 }
 
 impl Edge {
@@ -66,7 +72,7 @@ impl Edge {
     pub(crate) fn open(spec: EdgeSpec, lanes: &Lanes, clock: &Clock) -> (EdgeTx, EdgeRx) {
         let cell = lanes.cell(spec.lane).clone();
         let state = State::new(spec.lane, spec.limit, spec.policy, cell.epoch());
-        let inner = Inner { state, tx: None, rx: None, blocked: None, waiting: None };
+        let inner = Inner { state, tx: None, rx: None, blocked: None, waiting: None, watched: false, fault: None };
         let lane = spec.lane;
         let edge = std::sync::Arc::new(Self { spec, cell, clock: clock.clone(), inner: Mutex::new(inner) });
         lanes.attach(lane, &edge);
@@ -90,6 +96,8 @@ impl Edge {
     pub(crate) fn finish(&self, terminal: Terminal) -> bool {
         let (did, tx, rx) = {
             let mut i = self.inner.lock();
+            // Nobody waits for credit on a stream that is over.
+            i.unblock(&self.clock);
             (i.state.finish(terminal), i.tx.take(), i.rx.take())
         };
         wake(tx);
@@ -100,18 +108,43 @@ impl Edge {
     /// Ends the stream because its producer went away without doing so.
     pub(crate) fn producer_gone(&self) {
         let text = format!("went away without ending the edge {}", self.spec.name);
-        self.finish(Terminal::Error(RunError::new(ErrorKind::ProducerGone, &self.spec.from, text)));
+        self.break_off(RunError::new(ErrorKind::ProducerGone, &self.spec.from, text));
+    }
+
+    /// Ends the stream with an error of the edge itself. True if this was the terminal.
+    pub(crate) fn break_off(&self, error: RunError) -> bool {
+        let kind = error.kind();
+        let did = self.finish(Terminal::Error(error));
+        if did {
+            self.note_fault(kind);
+        }
+        did
+    }
+    fn note_fault(&self, kind: ErrorKind) {
+        self.inner.lock().fault.get_or_insert(kind);
     }
 
     /// Ends the stream if its consumer has waited longer than the edge's deadline.
     pub(crate) fn check_deadline(&self, now: Mono) -> bool {
         let Some(deadline) = self.spec.deadline else { return false };
         let late = self.inner.lock().waiting.is_some_and(|t| now.since(t) >= deadline);
-        late && self.finish(Terminal::Error(RunError::new(
+        late && self.break_off(RunError::new(
             ErrorKind::InputTimeout,
             &self.spec.from,
             format!("gave nothing for {deadline:?}, the deadline of the edge {}", self.spec.name),
-        )))
+        ))
+    }
+
+    pub(crate) fn cell(&self) -> &crate::sync::Arc<LaneCell> {
+        &self.cell
+    }
+    /// All that the consumer, fences and policies have let go of since the edge opened.
+    pub(crate) fn released(&self) -> Amount {
+        self.inner.lock().state.released()
+    }
+    /// True once the consumer has gone.
+    pub(crate) fn abandoned(&self) -> bool {
+        self.inner.lock().state.abandoned()
     }
 
     /// How long the producer has been waiting for credit by now.
@@ -126,12 +159,14 @@ impl Edge {
             name: self.spec.name.clone(),
             counts: i.state.counts,
             depth: i.state.depth() as u64,
+            queued: i.state.queued(),
             used: i.state.window.used(),
             limit: i.state.window.limit(),
             oldest: i.state.front().map(|c| now.since(c.stamp.origin)),
             blocked_for: i.blocked.map(|t| now.since(t)),
             waiting_for: i.waiting.map(|t| now.since(t)),
             ended: i.state.has_terminal(),
+            fault: i.fault,
         }
     }
 
@@ -162,7 +197,7 @@ impl Edge {
             return Poll::Pending;
         }
         i.waiting = None;
-        let tx = if i.blocked.is_some() { i.tx.take() } else { None };
+        let tx = if i.blocked.is_some() || std::mem::take(&mut i.watched) { i.tx.take() } else { None };
         drop(guard);
         wake(tx);
         Poll::Ready(pop)
@@ -194,12 +229,14 @@ impl Edge {
             (m, p) if m == p.medium() => return None,
             (_, p) => p.medium().name().to_owned(),
         };
+        self.note_fault(ErrorKind::Format);
         let text = format!("gave {wrong} on the edge {}, which agreed on {k}", self.spec.name);
         Some(RunError::new(ErrorKind::Format, &self.spec.from, text))
     }
 
     /// The error of a payload whose Rust type the consumer does not take.
     pub(crate) fn wrong_type(&self, p: &Payload, takes: Medium) -> RunError {
+        self.note_fault(ErrorKind::Format);
         let text = format!("gave {} to {}, which takes {}", p.medium().name(), self.spec.to, takes.name());
         RunError::new(ErrorKind::Format, &self.spec.from, text)
     }

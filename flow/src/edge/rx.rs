@@ -78,6 +78,7 @@ impl EdgeRx {
             let mut i = self.edge.inner.lock();
             i.state.abandon(&mut dead);
             i.waiting = None;
+            i.unblock(&self.edge.clock);
             i.tx.take()
         };
         wake(tx);

@@ -91,8 +91,18 @@ impl State {
     pub(crate) fn has_terminal(&self) -> bool {
         self.terminal.is_some()
     }
+    pub(crate) fn abandoned(&self) -> bool {
+        self.receiver_gone
+    }
+    /// All credit that was ever given back.
+    pub(crate) fn released(&self) -> Amount {
+        self.window.allowed().minus(self.window.limit())
+    }
     pub(crate) fn depth(&self) -> usize {
         self.queue.len()
+    }
+    pub(crate) fn queued(&self) -> Amount {
+        self.queue.iter().fold(Amount::ZERO, |a, c| a.plus(c.amount()))
     }
     pub(crate) fn front(&self) -> Option<&Chunk> {
         self.queue.front()
@@ -281,13 +291,12 @@ impl State {
         true
     }
 
-    /// The receiver went away: nothing that is queued will be read.
+    /// The receiver went away: nothing that is queued will be read, and what it held will not be played.
     pub(crate) fn abandon(&mut self, dead: &mut Vec<Chunk>) {
         self.receiver_gone = true;
         self.counts.closed += self.queue.len() as u64;
-        while let Some(c) = self.queue.pop_front() {
-            self.window.release(c.amount());
-            dead.push(c);
-        }
+        dead.extend(self.queue.drain(..));
+        // All but what a permit still holds, which gives it back itself.
+        self.window.release(self.window.used().minus(self.reserved));
     }
 }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::error::ErrorKind;
 use crate::{Amount, MediaTime};
 
 /// Totals and high-water marks of one edge.
@@ -36,6 +37,8 @@ pub struct EdgeStats {
     pub counts: EdgeCounts,
     /// Chunks queued now.
     pub depth: u64,
+    /// What is queued now.
+    pub queued: Amount,
     /// Credit in use now.
     pub used: Amount,
     /// The bounds.
@@ -48,4 +51,6 @@ pub struct EdgeStats {
     pub waiting_for: Option<Duration>,
     /// True once the stream has its terminal.
     pub ended: bool,
+    /// What the edge itself found wrong: not an error that a node gave it.
+    pub fault: Option<ErrorKind>,
 }

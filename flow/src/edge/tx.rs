@@ -55,6 +55,7 @@ impl EdgeTx {
     /// Dropped while waiting, nothing was sent and no credit is held.
     pub(crate) async fn send(&self, chunk: Chunk) -> Result<(), Stop> {
         let mut held = Some(chunk);
+        let waits = &mut Waits { edge: &self.edge, armed: false };
         poll_fn(move |cx| {
             let Some(chunk) = held.take() else { return Poll::Ready(Ok(())) };
             let coop = match tokio::task::coop::poll_proceed(cx) {
@@ -72,6 +73,7 @@ impl EdgeTx {
                 Err(Ok(stop)) => Poll::Ready(Err(stop)),
                 Err(Err(chunk)) => {
                     held = Some(chunk);
+                    waits.armed = true;
                     Poll::Pending
                 }
             }
@@ -126,6 +128,7 @@ impl EdgeTx {
     pub(crate) async fn reserve(&self, stamp: &Stamp, amount: Amount) -> Result<RawPermit, Stop> {
         let e = &*self.edge;
         let epoch = stamp.epochs.of(e.spec.lane);
+        let waits = &mut Waits { edge: &self.edge, armed: false };
         poll_fn(move |cx| {
             let mut dead = Vec::new();
             let mut guard = e.inner.lock();
@@ -144,6 +147,7 @@ impl EdgeTx {
                 if i.blocked.is_none() {
                     i.blocked = Some(e.clock.coarse());
                 }
+                waits.armed = true;
                 keep(&mut i.tx, cx);
             } else {
                 i.unblock(&e.clock);
@@ -154,6 +158,24 @@ impl EdgeTx {
             out
         })
         .await
+    }
+
+    /// Waits until the consumer has let go of more than `seen` in all, or is gone.
+    ///
+    /// # Cancel safety
+    /// Dropping it only stops the wait.
+    pub(crate) async fn released_past(&self, seen: Amount) {
+        poll_fn(|cx| {
+            let mut guard = self.edge.inner.lock();
+            let i = &mut *guard;
+            if i.state.abandoned() || i.state.released() != seen {
+                return Poll::Ready(());
+            }
+            i.watched = true;
+            keep(&mut i.tx, cx);
+            Poll::Pending
+        })
+        .await;
     }
 
     /// Ends the stream. True if it had not ended.
@@ -172,6 +194,19 @@ impl Drop for EdgeTx {
             return;
         }
         e.producer_gone();
+    }
+}
+
+/// A wait for credit. One that is given up is over: the producer is not blocked any more.
+struct Waits<'a> {
+    edge: &'a Edge,
+    armed: bool,
+}
+impl Drop for Waits<'_> {
+    fn drop(&mut self) {
+        if self.armed {
+            self.edge.inner.lock().unblock(&self.edge.clock);
+        }
     }
 }
 

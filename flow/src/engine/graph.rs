@@ -6,6 +6,7 @@ use tokio::sync::Semaphore;
 
 use super::EngineShared;
 use crate::edge::EdgeSpec;
+use crate::metrics::GraphTotals;
 use crate::node::{Body, BodyKind, BuildCx, BuildError};
 use crate::pool::{Pool, PoolConfig};
 use crate::session::{OpenError, Session};
@@ -25,6 +26,8 @@ pub(crate) struct GraphShared {
     /// Per node, the node that runs after it on the same task.
     fused: Vec<Option<usize>>,
     admission: Arc<Semaphore>,
+    /// What its sessions have counted.
+    pub(crate) totals: GraphTotals,
 }
 
 /// The nodes of a graph that could not be built.
@@ -51,6 +54,14 @@ impl Graph {
     /// # Errors
     /// [`OpenError`]; nothing is left behind.
     pub fn open(&self) -> Result<Session, OpenError> {
+        let opened = self.admit();
+        if let Err(e) = &opened {
+            self.0.totals.rejected(e.code());
+            self.0.engine.note();
+        }
+        opened
+    }
+    fn admit(&self) -> Result<Session, OpenError> {
         let g = &self.0;
         let Ok(admitted) = g.admission.clone().try_acquire_owned() else {
             return Err(OpenError::Full { graph: g.plan.name.clone(), limit: g.plan.session.max_sessions });
@@ -122,9 +133,12 @@ pub(crate) async fn start(engine: Arc<EngineShared>, plan: Plan) -> Result<Graph
     let bodies = bodies.into_iter().enumerate().map(|(i, b)| start_stage(&engine, &plan, i, &pools[i], b)).collect();
     let bodies: Vec<Body> = bodies;
     let fused = if engine.fuse { fuse(&plan, &bodies) } else { vec![None; plan.nodes.len()] };
-    let edges = plan.edges.iter().map(|e| spec(&plan, e)).collect();
+    let edges: Vec<EdgeSpec> = plan.edges.iter().map(|e| spec(&plan, e)).collect();
     let admission = Arc::new(Semaphore::new(plan.session.max_sessions.clamp(1, Semaphore::MAX_PERMITS)));
-    Ok(Graph(Arc::new(GraphShared { engine, plan, bodies, edges, pools, fused, admission })))
+    let totals = GraphTotals::new(plan.edges.len(), plan.nodes.len());
+    let graph = Arc::new(GraphShared { engine, plan, bodies, edges, pools, fused, admission, totals });
+    graph.engine.watch_graph(&graph);
+    Ok(Graph(graph))
 }
 
 /// Gives a shared stage its slots and its pool; any other body stays as it is.

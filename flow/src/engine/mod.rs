@@ -41,6 +41,14 @@ impl EngineShared {
     pub(crate) fn watch(&self, session: &Arc<SessionShared>) {
         self.watchdog.watch(session);
     }
+    /// A graph's figures are published from now on, until it is gone.
+    pub(crate) fn watch_graph(&self, graph: &Arc<GraphShared>) {
+        self.watchdog.watch_graph(graph);
+    }
+    /// Something was counted while there may be no session.
+    pub(crate) fn note(&self) {
+        self.watchdog.note();
+    }
 }
 
 /// Settings of an [`Engine`], with good defaults.

@@ -1,7 +1,8 @@
 //! The watchdog: one task per engine that looks over all sessions twice a second, and sleeps when there are none.
 //!
 //! It ends streams whose consumer has waited past the edge's deadline, and names both ends of an edge that has been
-//! blocked for long. Doing it here costs the data path nothing: it only notes since when it waits.
+//! blocked for long. Doing it here costs the data path nothing: it only notes since when it waits. It also publishes the
+//! metrics.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Weak};
@@ -9,10 +10,12 @@ use std::time::Duration;
 
 use tokio::sync::Notify;
 
+use super::GraphShared;
 use super::spawner::Spawner;
-use crate::Clock;
+use crate::error::ErrorKind;
 use crate::session::SessionShared;
 use crate::sync::Mutex;
+use crate::{Clock, Mono};
 
 /// How often it looks. A deadline takes effect at most this much late.
 const PERIOD: Duration = Duration::from_millis(500);
@@ -20,19 +23,34 @@ const PERIOD: Duration = Duration::from_millis(500);
 /// A sender blocked for this long is reported, once per time that it blocks.
 const BLOCKED: Duration = Duration::from_secs(5);
 
+/// Metrics are published at most this often.
+const PUBLISH: Duration = Duration::from_secs(1);
+
 pub(crate) struct Watchdog {
     sessions: Mutex<Vec<Weak<SessionShared>>>,
+    graphs: Mutex<Vec<Weak<GraphShared>>>,
     wake: Arc<Notify>,
 }
 
 impl Watchdog {
     pub(crate) fn start(spawner: &Spawner, clock: &Clock) -> Arc<Self> {
-        let me = Arc::new(Self { sessions: Mutex::new(Vec::new()), wake: Arc::default() });
+        let me = Arc::new(Self { sessions: Mutex::default(), graphs: Mutex::default(), wake: Arc::default() });
         let (weak, clock) = (Arc::downgrade(&me), clock.clone());
         spawner.spawn(async move {
             let mut reported = HashSet::new();
+            let mut published: Option<Mono> = None;
+            // Something may have happened that was not published yet.
+            let mut news = false;
             while let Some(me) = weak.upgrade() {
-                if me.look(&clock, &mut reported) {
+                let busy = me.look(&clock, &mut reported);
+                news |= busy;
+                let now = clock.now();
+                if news && published.is_none_or(|t| now.since(t) >= PUBLISH) {
+                    me.publish(now);
+                    published = Some(now);
+                    news = busy;
+                }
+                if news {
                     drop(me);
                     clock.sleep(PERIOD).await;
                 } else {
@@ -40,6 +58,7 @@ impl Watchdog {
                     let wake = me.wake.clone();
                     drop(me);
                     wake.notified().await;
+                    news = true;
                 }
             }
         });
@@ -48,6 +67,22 @@ impl Watchdog {
     pub(crate) fn watch(&self, session: &Arc<SessionShared>) {
         self.sessions.lock().push(Arc::downgrade(session));
         self.wake.notify_one();
+    }
+    pub(crate) fn watch_graph(&self, graph: &Arc<GraphShared>) {
+        let mut graphs = self.graphs.lock();
+        graphs.retain(|g| g.strong_count() > 0);
+        graphs.push(Arc::downgrade(graph));
+        drop(graphs);
+        self.wake.notify_one();
+    }
+    pub(crate) fn note(&self) {
+        self.wake.notify_one();
+    }
+    fn publish(&self, now: Mono) {
+        let graphs: Vec<Arc<GraphShared>> = self.graphs.lock().iter().filter_map(Weak::upgrade).collect();
+        for g in &graphs {
+            crate::metrics::publish(g, now);
+        }
     }
     /// One look; false if there is no session.
     fn look(&self, clock: &Clock, reported: &mut HashSet<(u64, usize)>) -> bool {
@@ -59,7 +94,10 @@ impl Watchdog {
         let now = clock.coarse();
         for s in &sessions {
             for (i, edge) in s.edges.iter().enumerate() {
-                edge.check_deadline(now);
+                if edge.check_deadline(now) {
+                    let producer = s.graph.plan.edges[i].from.0;
+                    s.probes[producer].fault(ErrorKind::InputTimeout);
+                }
                 match edge.blocked_for(now) {
                     Some(t) if t >= BLOCKED => {
                         if reported.insert((s.id, i)) {

@@ -47,6 +47,17 @@ pub enum OpenError {
     },
 }
 
+impl OpenError {
+    /// The stable code, for clients and metrics: `resource_exhausted`, `closed` or `internal`.
+    pub const fn code(&self) -> &'static str {
+        match self {
+            Self::Full { .. } => "resource_exhausted",
+            Self::Slots { source, .. } => source.code(),
+            Self::Node { .. } => "internal",
+        }
+    }
+}
+
 /// An instance of a node, made and not yet running.
 enum Instance {
     Step(Box<dyn crate::node::AnyStep>),
@@ -196,6 +207,7 @@ pub(crate) fn open(
         tx.finish(crate::edge::Terminal::End);
     }
     drop(rxs);
+    graph.totals.opened(&session);
     graph.engine.watch(&session);
     if tasks.is_empty() {
         session.close();

@@ -84,7 +84,7 @@ impl SessionShared {
     /// A node's supervisor is done with it.
     pub(crate) fn node_ended(&self, index: usize, error: Option<RunError>) {
         if let Some(e) = error {
-            self.probes[index].fault();
+            self.count_fault(index, &e);
             if self.graph.plan.nodes[index].required {
                 self.cancel(e);
             } else {
@@ -96,6 +96,17 @@ impl SessionShared {
             self.close();
         }
     }
+    /// Counts an error at the node that it names, if that node is on the task of node `index`: what only passed through
+    /// is counted where it began.
+    fn count_fault(&self, index: usize, error: &RunError) {
+        let plan = &self.graph.plan;
+        let at = |n: &usize| {
+            error.node().strip_prefix(&*plan.name).and_then(|r| r.strip_prefix('/')) == Some(&*plan.nodes[*n].name)
+        };
+        if let Some(n) = self.graph.chain(index).into_iter().find(at) {
+            self.probes[n].fault(error.kind());
+        }
+    }
     /// No node runs any more: whatever stream is still open ends now.
     pub(crate) fn close(&self) {
         let end = match self.error() {
@@ -105,6 +116,7 @@ impl SessionShared {
         for e in &self.edges {
             e.finish(end.clone());
         }
+        self.graph.totals.ended(self.error().as_ref());
         self.done.notify_waiters();
     }
     /// How it ended, or the first error so far.
@@ -138,5 +150,12 @@ impl SessionShared {
             edges: self.edges.iter().map(|e| e.stats(now)).collect(),
             nodes: self.probes.iter().zip(&self.graph.plan.nodes).map(|(p, n)| p.stats(&n.name)).collect(),
         }
+    }
+}
+
+impl Drop for SessionShared {
+    fn drop(&mut self) {
+        let stats = self.stats();
+        self.graph.totals.gone(&stats.edges, &stats.nodes);
     }
 }

@@ -312,6 +312,11 @@ mod model {
 
     use super::*;
 
+    fn model(f: impl Fn() + Send + Sync + 'static) {
+        let mut b = loom::model::Builder::new();
+        b.preemption_bound = Some(2);
+        b.check(f);
+    }
     fn table(slots: usize) -> Arc<SlotTable> {
         SlotTable::new(SlotLimits { slots, waiters: 4, declared: 1, memory: None })
     }
@@ -338,8 +343,8 @@ mod model {
     }
 
     #[test]
-    fn a_slot_has_one_holder_at_a_time() {
-        loom::model(|| {
+    fn loom_a_slot_has_one_holder_at_a_time() {
+        model(|| {
             let t = table(1);
             let holders = Arc::new(AtomicUsize::new(0));
             let users: Vec<_> = (0..2)
@@ -361,8 +366,8 @@ mod model {
         });
     }
     #[test]
-    fn a_waiter_that_leaves_takes_nothing_with_it() {
-        loom::model(|| {
+    fn loom_a_waiter_that_leaves_takes_nothing_with_it() {
+        model(|| {
             let t = table(1);
             let lease = SlotTable::lease(&t).unwrap();
             let leaves = {

@@ -1,0 +1,118 @@
+//! One graph's totals: what its closed sessions have counted, and which sessions are still there.
+
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use super::families::{CLOSED, FAULTS, REJECTED};
+use crate::edge::{EdgeCounts, EdgeStats};
+use crate::error::{ErrorKind, RunError};
+use crate::probe::NodeStats;
+use crate::session::SessionShared;
+use crate::sync::Mutex;
+
+/// Errors that an edge itself can have.
+pub(super) const EDGE_ERRORS: [ErrorKind; 6] = [
+    ErrorKind::ProducerGone,
+    ErrorKind::InputTimeout,
+    ErrorKind::Format,
+    ErrorKind::SequenceGap,
+    ErrorKind::PeerLost,
+    ErrorKind::Protocol,
+];
+
+/// Sums over sessions of one edge.
+#[derive(Clone, Copy, Default)]
+pub(super) struct EdgeSum {
+    pub counts: EdgeCounts,
+    pub errors: [u64; EDGE_ERRORS.len()],
+}
+
+/// Sums over sessions of one node.
+#[derive(Clone, Copy, Default)]
+pub(super) struct NodeSum {
+    pub busy: Duration,
+    pub faults: [u64; FAULTS.len()],
+}
+
+/// Sums over sessions of one graph.
+#[derive(Clone, Default)]
+pub(super) struct Sums {
+    pub edges: Vec<EdgeSum>,
+    pub nodes: Vec<NodeSum>,
+    pub closed: [u64; CLOSED.len()],
+    pub rejected: [u64; REJECTED.len()],
+}
+
+impl Sums {
+    pub(super) fn add_edge(&mut self, i: usize, e: &EdgeStats) {
+        let Some(sum) = self.edges.get_mut(i) else { return };
+        let c = &mut sum.counts;
+        c.chunks += e.counts.chunks;
+        c.bytes += e.counts.bytes;
+        c.stale += e.counts.stale;
+        c.policy += e.counts.policy;
+        c.closed += e.counts.closed;
+        c.blocked += e.counts.blocked + e.blocked_for.unwrap_or_default();
+        if let Some(k) = e.fault.and_then(|f| EDGE_ERRORS.iter().position(|k| *k == f)) {
+            sum.errors[k] += 1;
+        }
+    }
+    pub(super) fn add_node(&mut self, i: usize, n: &NodeStats) {
+        let Some(sum) = self.nodes.get_mut(i) else { return };
+        sum.busy += n.busy;
+        sum.faults[0] += n.panics;
+        sum.faults[1] += n.faults.saturating_sub(n.panics + n.timeouts);
+        sum.faults[2] += n.timeouts;
+    }
+}
+
+/// What a graph keeps for its metrics.
+pub(crate) struct GraphTotals {
+    pub(super) state: Mutex<State>,
+}
+
+pub(super) struct State {
+    pub live: Vec<Weak<SessionShared>>,
+    pub past: Sums,
+    /// What was published last: totals never go back, also while a session is on its way from live to past.
+    pub published: Sums,
+}
+
+impl GraphTotals {
+    pub(crate) fn new(edges: usize, nodes: usize) -> Self {
+        let zero =
+            Sums { edges: vec![EdgeSum::default(); edges], nodes: vec![NodeSum::default(); nodes], ..Sums::default() };
+        Self { state: Mutex::new(State { live: Vec::new(), past: zero.clone(), published: zero }) }
+    }
+    pub(crate) fn opened(&self, session: &Arc<SessionShared>) {
+        self.state.lock().live.push(Arc::downgrade(session));
+    }
+    pub(crate) fn rejected(&self, code: &str) {
+        let i = REJECTED.iter().position(|c| *c == code).unwrap_or(REJECTED.len() - 1);
+        self.state.lock().past.rejected[i] += 1;
+    }
+    /// All nodes of a session have ended.
+    pub(crate) fn ended(&self, error: Option<&RunError>) {
+        let reason = match error.map(RunError::kind) {
+            None => "client_close",
+            Some(ErrorKind::Aborted) => "disconnect",
+            Some(ErrorKind::Stuck | ErrorKind::InputTimeout) => "timeout",
+            Some(_) => "engine_error",
+        };
+        if let Some(i) = CLOSED.iter().position(|r| *r == reason) {
+            self.state.lock().past.closed[i] += 1;
+        }
+    }
+    /// The last holder of a session has let go: its figures are final.
+    pub(crate) fn gone(&self, edges: &[EdgeStats], nodes: &[NodeStats]) {
+        let mut state = self.state.lock();
+        edges.iter().enumerate().for_each(|(i, e)| state.past.add_edge(i, e));
+        nodes.iter().enumerate().for_each(|(i, n)| state.past.add_node(i, n));
+        state.live.retain(|s| s.strong_count() > 0);
+    }
+    /// True while some session has not ended.
+    #[cfg(test)]
+    pub(crate) fn live(&self) -> usize {
+        self.state.lock().live.iter().filter(|s| s.strong_count() > 0).count()
+    }
+}

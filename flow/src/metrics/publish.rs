@@ -1,0 +1,160 @@
+//! Writes one graph's figures to the recorder.
+
+use std::sync::Arc;
+
+use metrics::{counter, gauge};
+
+use super::families::{CLOSED, DROPPED, FAULTS, REJECTED};
+use super::graph::{EDGE_ERRORS, Sums};
+use crate::edge::EdgeStats;
+use crate::engine::GraphShared;
+use crate::node::BodyKind;
+use crate::session::SessionShared;
+use crate::{Amount, Medium, Mono, Policy};
+
+/// What the live sessions hold on one edge now.
+#[derive(Clone, Default)]
+struct Now {
+    depth: u64,
+    queued: Amount,
+    items: f64,
+    bytes: f64,
+    media: f64,
+    oldest: Option<f64>,
+}
+
+impl Now {
+    fn add(&mut self, e: &EdgeStats) {
+        let ratio = |used: u64, limit: u64| (used as f64 / limit.max(1) as f64).min(1.0);
+        self.depth += e.depth;
+        self.queued = self.queued.plus(e.queued);
+        self.items = self.items.max(ratio(e.used.items, e.limit.items));
+        self.bytes = self.bytes.max(ratio(e.used.bytes, e.limit.bytes));
+        self.media = self.media.max(ratio(e.used.span.ticks().max(0) as u64, e.limit.span.ticks().max(1) as u64));
+        if let Some(t) = e.oldest {
+            self.oldest = Some(self.oldest.unwrap_or(0.0).max(t.as_secs_f64()));
+        }
+    }
+}
+
+/// Publishes all figures of `graph`. Looks at each live session once; never waits.
+pub(crate) fn publish(graph: &GraphShared, now: Mono) {
+    let (sessions, mut sums) = {
+        let mut state = graph.totals.state.lock();
+        state.live.retain(|s| s.strong_count() > 0);
+        let live: Vec<Arc<SessionShared>> = state.live.iter().filter_map(std::sync::Weak::upgrade).collect();
+        (live, state.past.clone())
+    };
+    let mut at = vec![Now::default(); graph.edges.len()];
+    let (mut open, mut closing) = (0u64, 0u64);
+    for s in &sessions {
+        if !s.ended() {
+            *(if s.cancelled().is_some() { &mut closing } else { &mut open }) += 1;
+        }
+        for (i, edge) in s.edges.iter().enumerate() {
+            let stats = edge.stats(now);
+            sums.add_edge(i, &stats);
+            at[i].add(&stats);
+        }
+        for (i, (probe, node)) in s.probes.iter().zip(&graph.plan.nodes).enumerate() {
+            sums.add_node(i, &probe.stats(&node.name));
+        }
+    }
+    // Dropped outside the lock: the last holder of a session adds its figures to the totals.
+    drop(sessions);
+    {
+        let mut state = graph.totals.state.lock();
+        sums.at_least(&state.published);
+        state.published = sums.clone();
+    }
+    edges(graph, &sums, &at);
+    nodes(graph, &sums);
+    let name = || graph.plan.name.clone();
+    gauge!("omni_flow_sessions", "graph" => name(), "state" => "open").set(open as f64);
+    gauge!("omni_flow_sessions", "graph" => name(), "state" => "closing").set(closing as f64);
+    gauge!("omni_flow_sessions_limit", "graph" => name()).set(graph.plan.session.max_sessions as f64);
+    for (reason, n) in CLOSED.iter().zip(sums.closed) {
+        counter!("omni_flow_sessions_closed_total", "graph" => name(), "reason" => *reason).absolute(n);
+    }
+    for (code, n) in REJECTED.iter().zip(sums.rejected) {
+        counter!("omni_flow_sessions_rejected_total", "graph" => name(), "code" => *code).absolute(n);
+    }
+}
+
+fn edges(graph: &GraphShared, sums: &Sums, at: &[Now]) {
+    for ((spec, sum), now) in graph.edges.iter().zip(&sums.edges).zip(at) {
+        let labels = || [("graph", graph.plan.name.clone()), ("edge", spec.name.clone())];
+        let (l, c) = (labels(), &sum.counts);
+        let media = matches!(spec.kind.medium, Medium::Audio | Medium::Video);
+        gauge!("omni_flow_edge_depth", &l).set(now.depth as f64);
+        gauge!("omni_flow_edge_depth_bytes", &l).set(now.queued.bytes as f64);
+        if media {
+            gauge!("omni_flow_edge_media_seconds", &l).set(now.queued.span.as_secs_f64());
+        }
+        for (bound, value) in [("items", now.items), ("bytes", now.bytes), ("media", now.media)] {
+            if bound != "media" || media {
+                let [g, e] = labels();
+                gauge!("omni_flow_edge_credit_used_ratio", &[g, e, ("bound", bound.to_owned())]).set(value);
+            }
+        }
+        // Only once it had a value does it need to lose it.
+        if now.oldest.is_some() || c.chunks > 0 {
+            gauge!("omni_flow_edge_oldest_seconds", &l).set(now.oldest.unwrap_or(f64::NAN));
+        }
+        gauge!("omni_flow_edge_blocked_seconds_total", &l).set(c.blocked.as_secs_f64());
+        counter!("omni_flow_edge_chunks_total", &l).absolute(c.chunks);
+        counter!("omni_flow_edge_bytes_total", &l).absolute(c.bytes);
+        // Both lossy policies drop what is oldest.
+        debug_assert!(c.policy == 0 || spec.policy != Policy::Wait);
+        for (reason, n) in DROPPED.iter().zip([c.stale, c.policy, 0, 0, c.closed]) {
+            let [g, e] = labels();
+            counter!("omni_flow_edge_dropped_total", &[g, e, ("reason", (*reason).to_owned())]).absolute(n);
+        }
+        for (kind, n) in EDGE_ERRORS.iter().zip(sum.errors) {
+            let [g, e] = labels();
+            counter!("omni_flow_edge_errors_total", &[g, e, ("code", kind.code().to_owned())]).absolute(n);
+        }
+    }
+}
+
+fn nodes(graph: &GraphShared, sums: &Sums) {
+    for ((node, sum), body) in graph.plan.nodes.iter().zip(&sums.nodes).zip(&graph.bodies) {
+        if node.schema.client.is_some() {
+            continue;
+        }
+        let labels = || [("graph", graph.plan.name.clone()), ("node", node.name.clone())];
+        let [g, n] = labels();
+        gauge!("omni_flow_node_busy_seconds_total", &[g, n, ("replica", "0".to_owned())]).set(sum.busy.as_secs_f64());
+        for (kind, count) in FAULTS.iter().zip(sum.faults) {
+            let [g, n] = labels();
+            counter!("omni_flow_node_faults_total", &[g, n, ("kind", (*kind).to_owned())]).absolute(count);
+        }
+        if let BodyKind::Started(stage) = &body.0 {
+            let s = stage.stats();
+            for (state, count) in [("used", s.leased), ("free", s.slots.saturating_sub(s.leased))] {
+                let [g, n] = labels();
+                gauge!("omni_flow_slots", &[g, n, ("state", state.to_owned())]).set(count as f64);
+            }
+        }
+    }
+}
+
+impl Sums {
+    /// No total below what was said before.
+    fn at_least(&mut self, before: &Self) {
+        for (now, old) in self.edges.iter_mut().zip(&before.edges) {
+            let (c, o) = (&mut now.counts, &old.counts);
+            c.chunks = c.chunks.max(o.chunks);
+            c.bytes = c.bytes.max(o.bytes);
+            c.stale = c.stale.max(o.stale);
+            c.policy = c.policy.max(o.policy);
+            c.closed = c.closed.max(o.closed);
+            c.blocked = c.blocked.max(o.blocked);
+            now.errors.iter_mut().zip(old.errors).for_each(|(n, o)| *n = (*n).max(o));
+        }
+        for (now, old) in self.nodes.iter_mut().zip(&before.nodes) {
+            now.busy = now.busy.max(old.busy);
+            now.faults.iter_mut().zip(old.faults).for_each(|(n, o)| *n = (*n).max(o));
+        }
+    }
+}
