@@ -90,10 +90,8 @@ impl GraphShared {
 }
 
 pub(crate) async fn start(engine: Arc<EngineShared>, plan: Plan) -> Result<Graph, StartError> {
-    let mut bodies = Vec::with_capacity(plan.nodes.len());
-    let mut failed = Vec::new();
-    let mut pools = Vec::with_capacity(plan.nodes.len());
-    for node in &plan.nodes {
+    // All at once: a graph is ready when its slowest model is.
+    let builds = plan.nodes.iter().map(|node| {
         let path = format!("{}/{}", plan.name, node.name);
         let cx = BuildCx {
             path: path.clone(),
@@ -105,9 +103,19 @@ pub(crate) async fn start(engine: Arc<EngineShared>, plan: Plan) -> Result<Graph
             chunk: node.chunk.clone(),
         };
         let configured = node.configured.clone();
-        let build = engine.spawner.blocking(move || configured.build(&cx));
+        let engine = &engine;
         let limit = node.init_timeout;
-        match engine.clock.timeout(limit, build).await {
+        async move {
+            let build = engine.spawner.blocking(move || configured.build(&cx));
+            (path, limit, engine.clock.timeout(limit, build).await)
+        }
+    });
+    let built = futures_util::future::join_all(builds).await;
+    let mut bodies = Vec::with_capacity(plan.nodes.len());
+    let mut failed = Vec::new();
+    let mut pools = Vec::with_capacity(plan.nodes.len());
+    for (node, (path, limit, result)) in plan.nodes.iter().zip(built) {
+        match result {
             Some(Ok(Ok(body))) => bodies.push(body),
             Some(Ok(Err(e))) => failed.push((path, e)),
             Some(Err(panic)) => failed.push((path, BuildError::new(format!("panicked while it was built: {panic}")))),

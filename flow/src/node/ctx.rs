@@ -26,6 +26,7 @@ pub(crate) struct NodeShared {
     pub fences: Option<Lane>,
     pub depth: usize,
     pub seed: u64,
+    pub session: u64,
     pub lanes: Arc<Lanes>,
     pub clock: Clock,
     pub playback: Arc<Playback>,
@@ -95,7 +96,12 @@ impl Ctx {
     pub fn clock(&self) -> &Clock {
         &self.shared.clock
     }
-    /// A seed for this node of this session.
+    /// The number of the session, unique in its engine.
+    pub fn session(&self) -> u64 {
+        self.shared.session
+    }
+    /// A seed for this node; the same in every session, so that the same input gives the same output. Mix in
+    /// [`Ctx::session`] where sessions should differ.
     pub fn seed(&self) -> u64 {
         self.shared.seed
     }

@@ -78,6 +78,10 @@ fn hint(c: &Check<'_>, gives: &Kind, takes: &Kind, from: &str) -> String {
         (Audio, Audio) if takes.rate.is_some() && gives.rate != takes.rate => {
             between("audio.resample", takes.rate.map_or(String::new(), |r| format!(", rate: {r}")))
         }
+        (Audio, Audio) if takes.channels.is_some() && gives.channels != takes.channels => {
+            let rate = takes.rate.or(gives.rate).map_or(String::new(), |r| format!(", rate: {r}"));
+            between("audio.resample", format!("{rate}, channels: {}", takes.channels.unwrap_or(1)))
+        }
         (Audio, Audio) => "put `audio.frame` between them, or let the producer give what the consumer takes".to_owned(),
         (Audio, Packet) => between(&format!("audio.{}-encode", codec(takes)), String::new()),
         (Packet, Audio) => between(&format!("audio.{}-decode", codec(gives)), String::new()),

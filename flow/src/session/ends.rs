@@ -61,16 +61,34 @@ impl Input {
     pub async fn send_last(&mut self, value: impl Item) -> Result<Sent, InputError> {
         self.send_as(value, true).await
     }
+    /// As [`Input::send`], for what has a place of its own on the time line (packets from a network, captions): `pts` is
+    /// where it stands, and the next value without one follows its end.
+    ///
+    /// # Errors
+    /// As [`Input::send`].
+    ///
+    /// # Cancel safety
+    /// As [`Input::send`].
+    pub async fn send_at(&mut self, pts: MediaTime, len: MediaTime, value: impl Item) -> Result<Sent, InputError> {
+        let before = std::mem::replace(&mut self.pts, pts);
+        let sent = self.send_payload(value.into_payload(), Some(len), false).await;
+        if sent.is_err() {
+            self.pts = before;
+        }
+        sent
+    }
     async fn send_as(&mut self, value: impl Item, last: bool) -> Result<Sent, InputError> {
-        let payload = value.into_payload();
+        self.send_payload(value.into_payload(), None, last).await
+    }
+    async fn send_payload(&mut self, payload: Payload, len: Option<MediaTime>, last: bool) -> Result<Sent, InputError> {
         let got = kind_of(&payload);
         if !got.feeds(&self.kind) {
             return Err(InputError { takes: self.kind.clone(), got });
         }
-        let len = match &payload {
+        let len = len.unwrap_or(match &payload {
             Payload::Audio(a) => a.len(),
             _ => MediaTime::ZERO,
-        };
+        });
         let stamp = Stamp {
             epochs: self.shared.lanes.epochs(),
             origin: self.shared.clock.now(),

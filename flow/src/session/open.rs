@@ -111,6 +111,7 @@ pub(crate) fn open(
                 fences: n.fences,
                 depth: n.depth,
                 seed: seed.wrapping_add((i as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15)),
+                session: id,
                 lanes: lanes.clone(),
                 clock: graph.engine.clock.clone(),
                 playback: playback.clone(),
