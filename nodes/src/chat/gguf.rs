@@ -143,16 +143,14 @@ impl Gguf {
     pub fn locate(&self, name: &str) -> Result<(Range<u64>, GgmlDType, usize), String> {
         let info = self.tensors.get(name).ok_or_else(|| format!("tensor `{name}` is missing"))?;
         let dtype = dtype(info.kind).ok_or_else(|| format!("tensor `{name}` has unknown type {}", info.kind))?;
-        let elements = info
-            .dims
-            .iter()
-            .try_fold(1usize, |a, &d| a.checked_mul(d))
-            .ok_or_else(|| format!("the size of tensor `{name}` overflows"))?;
+        let overflow = || format!("the size of tensor `{name}` overflows");
+        let elements = info.dims.iter().try_fold(1usize, |a, &d| a.checked_mul(d)).ok_or_else(overflow)?;
         let row = info.dims.last().copied().unwrap_or(0);
         if row == 0 || elements == 0 || row % dtype.block_size() != 0 {
             return Err(format!("tensor `{name}` has rows of {row}, no multiple of {}", dtype.block_size()));
         }
-        let size = (elements / dtype.block_size()) as u64 * dtype.type_size() as u64;
+        let blocks = (elements / dtype.block_size()) as u64;
+        let size = blocks.checked_mul(dtype.type_size() as u64).ok_or_else(overflow)?;
         let start = self.data_start.checked_add(info.offset);
         let end = start.and_then(|s| s.checked_add(size)).filter(|&e| e <= self.file_len);
         match (start, end) {

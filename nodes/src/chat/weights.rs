@@ -227,7 +227,7 @@ impl Loader<'_> {
         let mut needed = 0u64;
         for name in self.gguf.tensors.keys() {
             let (_, _, elements) = self.gguf.locate(name).map_err(|e| malformed(self.path, e))?;
-            needed = needed.saturating_add(elements as u64 * 4);
+            needed = needed.saturating_add((elements as u64).saturating_mul(4));
         }
         match needed > limit {
             true => Err(ChatError::TooLarge { path: self.path.into(), needed, limit }),

@@ -11,7 +11,6 @@ mod encoder;
 mod error;
 mod guard;
 mod layers;
-mod mel;
 mod model;
 mod recognizer;
 mod sampling;

@@ -6,13 +6,13 @@ use super::config::{ConfigFile, Sizes};
 use super::decoder::{Decoder, KeyValues};
 use super::encoder::Encoder;
 use super::error::WhisperError;
-use super::mel::LogMel;
 use super::tokens::Tokens;
 use super::weights::{Layout, Weights, read};
 use super::{ct2, transcription::Transcription};
 use candle_core::{Device, Tensor};
+use omni_flow_media::mel::LogMel;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// The files of a model.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,8 +39,9 @@ pub struct WhisperModel {
     file: PathBuf,
     pub(crate) sizes: Sizes,
     pub(crate) tokens: Tokens,
-    pub(crate) mel: LogMel,
-    pub(crate) encoder: Encoder,
+    /// Used by the one thread of the pool only.
+    mel: Mutex<LogMel>,
+    encoder: Encoder,
     pub(crate) decoder: Decoder,
     silence: OnceLock<KeyValues>,
     /// All numeric work runs inside: the numeric library would take every core otherwise.
@@ -79,6 +80,8 @@ impl WhisperModel {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(1).thread_name(|_| "whisper".into()).build();
         let pool = pool.map_err(|e| WhisperError::Read { file: file.clone(), source: std::io::Error::other(e) })?;
         let mel = LogMel::new(sizes.mels);
+        let mel = mel.map_err(|e| WhisperError::Unsupported { file: file.clone(), what: e.to_string() })?;
+        let mel = Mutex::new(mel);
         Ok(Arc::new(Self { file, sizes, tokens, mel, encoder, decoder, silence: OnceLock::new(), pool }))
     }
 
@@ -124,6 +127,13 @@ impl WhisperModel {
         work: impl FnOnce(&Self) -> candle_core::Result<T> + Send,
     ) -> Result<T, WhisperError> {
         self.pool.install(|| work(self)).map_err(|source| WhisperError::Run { file: self.file.clone(), source })
+    }
+
+    /// Encodes samples, followed by zeros up to `length` (a multiple of 320): [length / 320, width].
+    pub(crate) fn encode(&self, pcm: &[f32], length: usize) -> candle_core::Result<Tensor> {
+        let mel = self.mel.lock().unwrap_or_else(PoisonError::into_inner).compute(pcm, Some(length));
+        let mel = Tensor::from_vec(mel.data, (mel.n_mels, mel.frames), &Device::Cpu)?;
+        self.encoder.forward(&mel.t()?.contiguous()?)
     }
 
     /// Keys and values of a whole window of silence.

@@ -9,7 +9,7 @@ use super::model::WhisperModel;
 use super::sampling::{choose, log_probability};
 use super::speech::{gather, next_window};
 use super::{Progress, Stop, Transcript, Unit, WhisperError};
-use candle_core::{Device, Tensor};
+use candle_core::Tensor;
 use std::sync::Arc;
 
 /// Speech at both thresholds of the model's paper: the no-speech probability alone is not trusted.
@@ -97,14 +97,10 @@ impl Transcription {
             return Ok(Progress::Done(self.finish()));
         };
         let samples = window.len();
-        let mut padded = self.pcm[window].to_vec();
         // An even number of frames, and one row more than nothing.
         let total = (samples + TAIL).next_multiple_of(320).min(limit);
-        padded.resize(total, 0.);
-        let rows = self.model.compute(|m| {
-            let mel = m.mel.compute(&padded);
-            m.encoder.forward(&Tensor::from_vec(mel, (total / 160, m.sizes.mels), &Device::Cpu)?)
-        })?;
+        let pcm = &self.pcm[window];
+        let rows = self.model.compute(|m| m.encode(pcm, total))?;
         self.stage = Stage::Rows(rows, samples);
         Ok(Progress::More(Unit::Encode))
     }
