@@ -52,7 +52,7 @@ fn resample(c: &mut Criterion) {
             });
         });
         let block = from as usize / 50;
-        let mut fft = Fft::<f32>::new(from as usize, to as usize, block, 1, 1, FixedSync::Input).expect("usual rates");
+        let mut fft = Fft::<f32>::new(from as usize, to as usize, block, 1, FixedSync::Input).expect("usual rates");
         group.bench_function("rubato FFT", |b| {
             b.iter(|| {
                 let size = fft.input_frames_next();

@@ -118,8 +118,7 @@ fn rust_files(folder: &Path, files: &mut Vec<PathBuf>) -> anyhow::Result<()> {
     }
     paths.sort();
     for path in paths {
-        let name = path.file_stem().and_then(|n| n.to_str()).unwrap_or_default();
-        if ["tests", "testing", "model", "sweep"].contains(&name) && is_test(&path) {
+        if is_test(&path) {
             continue;
         }
         if path.is_dir() {
@@ -135,11 +134,11 @@ fn rust_files(folder: &Path, files: &mut Vec<PathBuf>) -> anyhow::Result<()> {
 fn is_test(path: &Path) -> bool {
     let (Some(folder), Some(name)) = (path.parent(), path.file_stem().and_then(|n| n.to_str())) else { return false };
     let parents = [folder.join("mod.rs"), folder.join("lib.rs"), folder.join("main.rs"), folder.with_extension("rs")];
+    let taken = format!("mod {name};");
     parents.iter().filter_map(|p| std::fs::read_to_string(p).ok()).any(|text| {
-        text.split(&format!("mod {name};")).next().is_some_and(|before| {
-            before.len() < text.len()
-                && before.trim_end().lines().last().is_some_and(|l| l.contains("cfg(") && l.contains("test"))
-        })
+        let lines: Vec<&str> = text.lines().collect();
+        let test = |l: &str| l.starts_with("#[cfg(") && l.contains("test");
+        lines.windows(2).any(|w| w[1].ends_with(&taken) && test(w[0]))
     })
 }
 
@@ -172,7 +171,7 @@ mod tests {
         let mut files = Vec::new();
         rust_files(&root.join("flow/src"), &mut files).unwrap();
         assert!(files.iter().any(|f| f.ends_with("edge/state.rs")));
-        assert!(files.iter().all(|f| !f.ends_with("edge/tests.rs")));
+        assert!(files.iter().all(|f| !f.ends_with("edge/tests.rs") && !f.ends_with("edge/model.rs")));
         measure(&root).unwrap();
     }
 }

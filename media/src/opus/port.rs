@@ -8,7 +8,6 @@ use std::{
     ptr::NonNull,
 };
 
-use unsafe_libopus as sys;
 use unsafe_libopus::varargs::{VarArg, VarArgs};
 
 use super::{
@@ -19,7 +18,7 @@ use super::{
 pub(super) const NAME: &str = "libopus 1.3.1 (Rust port)";
 
 pub(super) struct Encoder {
-    state: NonNull<sys::OpusEncoder>,
+    state: NonNull<unsafe_libopus::OpusEncoder>,
     rate: u32,
     channels: u8,
     application: Application,
@@ -38,18 +37,19 @@ impl Encoder {
     fn control(&mut self, call: &'static str, request: i32, argument: VarArg<'_>) -> Result<(), BackendError> {
         let state = self.state.as_ptr();
         // SAFETY: `state` is a live encoder; every request of this file is used with the argument type it expects.
-        let code = guarded(|| unsafe { sys::opus_encoder_ctl_impl(state, request, VarArgs::new(vec![argument])) });
+        let code =
+            guarded(|| unsafe { unsafe_libopus::opus_encoder_ctl_impl(state, request, VarArgs::new(vec![argument])) });
         checked(call, code).map(drop)
     }
 
     fn apply(&mut self, setting: Setting) -> Result<(), BackendError> {
         let (request, value) = match setting {
-            Setting::Bitrate(bits) => (sys::OPUS_SET_BITRATE_REQUEST, bits),
-            Setting::Complexity(level) => (sys::OPUS_SET_COMPLEXITY_REQUEST, level),
-            Setting::Vbr(on) => (sys::OPUS_SET_VBR_REQUEST, on.into()),
-            Setting::Fec(on) => (sys::OPUS_SET_INBAND_FEC_REQUEST, on.into()),
-            Setting::ExpectedLoss(percent) => (sys::OPUS_SET_PACKET_LOSS_PERC_REQUEST, percent),
-            Setting::Dtx(on) => (sys::OPUS_SET_DTX_REQUEST, on.into()),
+            Setting::Bitrate(bits) => (unsafe_libopus::OPUS_SET_BITRATE_REQUEST, bits),
+            Setting::Complexity(level) => (unsafe_libopus::OPUS_SET_COMPLEXITY_REQUEST, level),
+            Setting::Vbr(on) => (unsafe_libopus::OPUS_SET_VBR_REQUEST, on.into()),
+            Setting::Fec(on) => (unsafe_libopus::OPUS_SET_INBAND_FEC_REQUEST, on.into()),
+            Setting::ExpectedLoss(percent) => (unsafe_libopus::OPUS_SET_PACKET_LOSS_PERC_REQUEST, percent),
+            Setting::Dtx(on) => (unsafe_libopus::OPUS_SET_DTX_REQUEST, on.into()),
         };
         self.control("set an encoder option", request, VarArg::I32(value))
     }
@@ -65,7 +65,7 @@ impl EncoderBackend for Encoder {
 
     fn lookahead(&mut self) -> Result<usize, BackendError> {
         let mut frames = 0i32;
-        self.control("ask for the lookahead", sys::OPUS_GET_LOOKAHEAD_REQUEST, VarArg::I32Out(&mut frames))?;
+        self.control("ask for the lookahead", unsafe_libopus::OPUS_GET_LOOKAHEAD_REQUEST, VarArg::I32Out(&mut frames))?;
         Ok(usize::try_from(frames).unwrap_or(0))
     }
 
@@ -74,7 +74,7 @@ impl EncoderBackend for Encoder {
         let frames = pcm.len() / usize::from(self.channels);
         // SAFETY: `state` is live, `pcm` holds `frames` whole frames, and `out` is written within its length.
         let code = guarded(|| unsafe {
-            sys::opus_encode_float(state, pcm.as_ptr(), frames as i32, out.as_mut_ptr(), out.len() as i32)
+            unsafe_libopus::opus_encode_float(state, pcm.as_ptr(), frames as i32, out.as_mut_ptr(), out.len() as i32)
         });
         if code == BackendError::CRASHED {
             self.reset()?;
@@ -86,7 +86,7 @@ impl EncoderBackend for Encoder {
         let fresh = create_encoder(self.rate, self.channels, self.application)?;
         let old = std::mem::replace(&mut self.state, fresh);
         // SAFETY: `old` came from `opus_encoder_create` and is not used again.
-        unsafe { sys::opus_encoder_destroy(old.as_ptr()) };
+        unsafe { unsafe_libopus::opus_encoder_destroy(old.as_ptr()) };
         self.settings.clone().into_iter().try_for_each(|setting| self.apply(setting))
     }
 }
@@ -94,12 +94,12 @@ impl EncoderBackend for Encoder {
 impl Drop for Encoder {
     fn drop(&mut self) {
         // SAFETY: the state came from `opus_encoder_create` and is not used again.
-        unsafe { sys::opus_encoder_destroy(self.state.as_ptr()) };
+        unsafe { unsafe_libopus::opus_encoder_destroy(self.state.as_ptr()) };
     }
 }
 
 pub(super) struct Decoder {
-    state: NonNull<sys::OpusDecoder>,
+    state: NonNull<unsafe_libopus::OpusDecoder>,
     rate: u32,
     channels: u8,
 }
@@ -121,7 +121,14 @@ impl DecoderBackend for Decoder {
         let data = if packet.is_empty() { std::ptr::null() } else { packet.as_ptr() };
         // SAFETY: `state` is live, `data` holds `packet.len()` bytes or is null, and at most `frames` frames are written.
         let code = guarded(|| unsafe {
-            sys::opus_decode_float(state, data, packet.len() as i32, pcm.as_mut_ptr(), frames as i32, fec.into())
+            unsafe_libopus::opus_decode_float(
+                state,
+                data,
+                packet.len() as i32,
+                pcm.as_mut_ptr(),
+                frames as i32,
+                fec.into(),
+            )
         });
         if code == BackendError::CRASHED {
             self.reset()?;
@@ -133,7 +140,7 @@ impl DecoderBackend for Decoder {
         let fresh = create_decoder(self.rate, self.channels)?;
         let old = std::mem::replace(&mut self.state, fresh);
         // SAFETY: `old` came from `opus_decoder_create` and is not used again.
-        unsafe { sys::opus_decoder_destroy(old.as_ptr()) };
+        unsafe { unsafe_libopus::opus_decoder_destroy(old.as_ptr()) };
         Ok(())
     }
 }
@@ -141,7 +148,7 @@ impl DecoderBackend for Decoder {
 impl Drop for Decoder {
     fn drop(&mut self) {
         // SAFETY: the state came from `opus_decoder_create` and is not used again.
-        unsafe { sys::opus_decoder_destroy(self.state.as_ptr()) };
+        unsafe { unsafe_libopus::opus_decoder_destroy(self.state.as_ptr()) };
     }
 }
 
@@ -149,22 +156,22 @@ fn create_encoder(
     rate: u32,
     channels: u8,
     application: Application,
-) -> Result<NonNull<sys::OpusEncoder>, BackendError> {
+) -> Result<NonNull<unsafe_libopus::OpusEncoder>, BackendError> {
     let application = match application {
-        Application::Voip => sys::OPUS_APPLICATION_VOIP,
-        Application::Audio => sys::OPUS_APPLICATION_AUDIO,
-        Application::LowDelay => sys::OPUS_APPLICATION_RESTRICTED_LOWDELAY,
+        Application::Voip => unsafe_libopus::OPUS_APPLICATION_VOIP,
+        Application::Audio => unsafe_libopus::OPUS_APPLICATION_AUDIO,
+        Application::LowDelay => unsafe_libopus::OPUS_APPLICATION_RESTRICTED_LOWDELAY,
     };
     let mut code = 0;
     // SAFETY: allocates and initialises a state of its own; `code` outlives the call.
-    let state = unsafe { sys::opus_encoder_create(rate as i32, channels.into(), application, &mut code) };
+    let state = unsafe { unsafe_libopus::opus_encoder_create(rate as i32, channels.into(), application, &mut code) };
     NonNull::new(state).ok_or(BackendError { call: "create an encoder", code })
 }
 
-fn create_decoder(rate: u32, channels: u8) -> Result<NonNull<sys::OpusDecoder>, BackendError> {
+fn create_decoder(rate: u32, channels: u8) -> Result<NonNull<unsafe_libopus::OpusDecoder>, BackendError> {
     let mut code = 0;
     // SAFETY: allocates and initialises a state of its own; `code` outlives the call.
-    let state = unsafe { sys::opus_decoder_create(rate as i32, channels.into(), &mut code) };
+    let state = unsafe { unsafe_libopus::opus_decoder_create(rate as i32, channels.into(), &mut code) };
     NonNull::new(state).ok_or(BackendError { call: "create a decoder", code })
 }
 

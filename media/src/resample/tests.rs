@@ -240,7 +240,7 @@ fn position_is_exact_after_hours() {
     let ahead = resampler.taps() / 2;
     let ready = (seconds * 44_100 - ahead) as u64;
     assert_eq!(resampler.produced(), (ready * 160).div_ceil(441));
-    assert_eq!(resampler.history[0].capacity() < 3 * BLOCK, true);
+    assert!(resampler.history[0].capacity() < 3 * BLOCK);
 }
 
 #[test]
