@@ -19,6 +19,8 @@ fn model() -> Option<Arc<WhisperModel>> {
 #[test]
 fn hears_the_clips() {
     let Some(model) = model() else { return };
+    // The model itself hears "old-sposed" for "ill disposed" and "close" for "clubs": CTranslate2 with these weights,
+    // whole window, f32 and greedy, makes 2, 0, 1, 0, 2 and 2 errors.
     let first = "he was not an ill disposed young man";
     let clips = [
         ("01_librivox0880_16k.wav", first.to_owned(), 2),
