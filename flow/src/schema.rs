@@ -56,7 +56,7 @@ pub struct Port {
     pub kind: Kind,
     /// Outputs only: the kind is that of what feeds this input.
     pub like: Option<String>,
-    /// Inputs only: must be fed.
+    /// Inputs: must be fed. Outputs: worth a note if nothing takes it while others of the node are taken.
     pub required: bool,
     /// Inputs only: a lossy policy is allowed on an edge into this port.
     pub lossy: bool,
@@ -79,7 +79,7 @@ impl Port {
             about: about.to_owned(),
         }
     }
-    /// It may stay unfed.
+    /// It may stay unfed, or untaken.
     #[must_use]
     pub fn optional(mut self) -> Self {
         self.required = false;

@@ -426,11 +426,13 @@ pub(super) fn unused(c: &mut Check<'_>, drafts: &[Draft<'_>], wires: &[Wire]) {
     }
     for (i, d) in drafts.iter().enumerate() {
         let Some(s) = &d.schema else { continue };
+        let open = |p: &usize| !wires.iter().any(|w| w.from == (i, *p));
+        let all = (0..s.outputs.len()).all(|p| open(&p));
         let loose: Vec<&str> = s
             .outputs
             .iter()
             .enumerate()
-            .filter(|(p, _)| !wires.iter().any(|w| w.from == (i, *p)))
+            .filter(|(p, port)| open(p) && (all || port.required))
             .map(|(_, p)| p.name.as_str())
             .collect();
         if loose.is_empty() {
@@ -438,7 +440,7 @@ pub(super) fn unused(c: &mut Check<'_>, drafts: &[Draft<'_>], wires: &[Wire]) {
         }
         let what = if loose.len() == 1 { "output" } else { "outputs" };
         let m = format!("nothing takes the {what} {} of `{}`", ticks(&loose), d.name);
-        c.out.push(if loose.len() == s.outputs.len() {
+        c.out.push(if all {
             Diagnostic::warning(Code::Unused, d.name_span, m).hint("connect it, or take the node out")
         } else {
             Diagnostic::note(Code::Unused, d.name_span, m).hint("connect it if it was meant to be heard")

@@ -13,10 +13,13 @@ use crate::{Chunk, Item, Kind, MediaTime, Medium, Out, Payload, SampleType, Sent
 /// Where a client puts chunks into a running graph. Each is stamped on arrival: with the epochs of that moment, with the
 /// time as its origin, and with its place on the stream's own time line.
 pub struct Input {
-    out: Out<Payload>,
+    /// `None` once it has ended.
+    out: Option<Out<Payload>>,
     kind: Kind,
     pts: MediaTime,
     shared: Arc<SessionShared>,
+    /// Which node of the plan it is.
+    node: usize,
 }
 
 /// A chunk that an input refuses. Nothing changed.
@@ -30,8 +33,8 @@ pub struct InputError {
 }
 
 impl Input {
-    pub(crate) fn new(out: Out<Payload>, kind: Kind, shared: Arc<SessionShared>) -> Self {
-        Self { out, kind, pts: MediaTime::ZERO, shared }
+    pub(crate) fn new(out: Out<Payload>, kind: Kind, shared: Arc<SessionShared>, node: usize) -> Self {
+        Self { out: Some(out), kind, pts: MediaTime::ZERO, shared, node }
     }
     /// What it takes.
     pub fn kind(&self) -> &Kind {
@@ -97,13 +100,24 @@ impl Input {
             last,
             seq: 0,
         };
-        let sent = self.out.send_chunk(Chunk { stamp, payload }).await;
+        let Some(out) = &mut self.out else { return Ok(Sent::Gone) };
+        let sent = out.send_chunk(Chunk { stamp, payload }).await;
         self.pts += len;
         Ok(sent)
     }
     /// Ends the input: what is under way still comes out.
-    pub fn end(self) {
-        self.out.end();
+    pub fn end(mut self) {
+        if let Some(out) = self.out.take() {
+            out.end();
+        }
+    }
+}
+
+impl Drop for Input {
+    /// Dropped without [`Input::end`], the client has gone: the graph sees its stream end in error.
+    fn drop(&mut self) {
+        drop(self.out.take());
+        self.shared.input_ended(self.node);
     }
 }
 

@@ -143,7 +143,7 @@ pub(crate) fn open(
                 Client::In => {
                     let branches = take_tx(&mut txs, i, None).into_iter().flatten().collect();
                     let kind = node.schema.outputs[0].kind.clone();
-                    inputs.insert(node.name.clone(), Input::new(Out::new(branches), kind, session.clone()));
+                    inputs.insert(node.name.clone(), Input::new(Out::new(branches), kind, session.clone(), i));
                 }
                 Client::Out => {
                     if let Some(rx) = take_rx(&mut rxs, 0) {
@@ -210,7 +210,8 @@ pub(crate) fn open(
     drop(rxs);
     graph.totals.opened(&session);
     graph.engine.watch(&session);
-    if tasks.is_empty() {
+    if session.ended() {
+        // Nothing runs and nothing can come in.
         session.close();
     }
     for t in tasks {

@@ -12,6 +12,7 @@ use crate::engine::GraphShared;
 use crate::error::{ErrorKind, RunError};
 use crate::lanes::Lanes;
 use crate::probe::NodeProbe;
+use crate::schema::Client;
 use crate::session::stats::SessionStats;
 use crate::sync::Mutex;
 
@@ -29,6 +30,8 @@ pub(crate) struct SessionShared {
     remaining: AtomicUsize,
     done: Notify,
     error: Mutex<Option<RunError>>,
+    /// No node has a task: client's ends joined to client's ends. Then the inputs are what runs.
+    relay: bool,
 }
 
 impl SessionShared {
@@ -38,8 +41,12 @@ impl SessionShared {
         lanes: Arc<Lanes>,
         edges: Vec<Arc<Edge>>,
         probes: Vec<Arc<NodeProbe>>,
-        runs: Vec<bool>,
+        mut runs: Vec<bool>,
     ) -> Self {
+        let relay = !runs.contains(&true);
+        if relay {
+            runs = graph.plan.nodes.iter().map(|n| n.schema.client == Some(Client::In)).collect();
+        }
         let clock = graph.engine.clock.clone();
         Self {
             id,
@@ -54,6 +61,7 @@ impl SessionShared {
             error: Mutex::new(None),
             probes,
             graph,
+            relay,
         }
     }
     /// The error to end with, if the session is over.
@@ -80,6 +88,20 @@ impl SessionShared {
                 w.wake();
             }
         }
+        if self.relay {
+            (0..self.wakers.len()).for_each(|i| self.input_ended(i));
+        }
+    }
+    /// The client let go of the input of node `index`. Matters only where inputs are all that runs.
+    pub(crate) fn input_ended(&self, index: usize) {
+        if self.relay && std::mem::take(&mut self.running.lock()[index]) {
+            self.one_less();
+        }
+    }
+    fn one_less(&self) {
+        if self.remaining.fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.close();
+        }
     }
     /// A node's supervisor is done with it.
     pub(crate) fn node_ended(&self, index: usize, error: Option<RunError>) {
@@ -92,9 +114,7 @@ impl SessionShared {
             }
         }
         self.running.lock()[index] = false;
-        if self.remaining.fetch_sub(1, Ordering::AcqRel) == 1 {
-            self.close();
-        }
+        self.one_less();
     }
     /// Counts an error at the node that it names, if that node is on the task of node `index`: what only passed through
     /// is counted where it began.

@@ -177,11 +177,10 @@ impl Make for OpusDecode {
         Schema::new("Decodes Opus packets, conceals what was lost, keeps time exact")
             .input(Port::new("in", Kind::packet("opus"), "packets at their place in media time").lossy())
             .output(Port::new("out", f32_audio(None, None), "audio without a hole"))
-            .output(Port::new(
-                "gaps",
-                Kind::of(Medium::Signal),
-                "a `gap` for what was concealed or could not be filled",
-            ))
+            .output(
+                Port::new("gaps", Kind::of(Medium::Signal), "a `gap` for what was concealed or could not be filled")
+                    .optional(),
+            )
             .option(Opt::new("rate", "integer", "48000", "output rate in Hz: 8000, 12000, 16000, 24000 or 48000"))
             .option(Opt::new("channels", "integer", "1", "1 or 2, whatever the packets hold"))
             .option(Opt::new("jumps", "silence|loss", "silence", "what a jump in time is when no packet is known lost"))

@@ -46,11 +46,14 @@ impl Make for SpeechPlayout {
         Schema::new("Paces audio to a listener by its media time, and reports what has been played")
             .input(Port::new("in", audio.clone(), "audio as fast as it is made"))
             .output(Port::new("audio", audio, "frames at the pace of a player").like("in"))
-            .output(Port::new(
-                "played",
-                Kind::of(Medium::Signal),
-                "how much of the answer has been heard, on each change of segment or fence",
-            ))
+            .output(
+                Port::new(
+                    "played",
+                    Kind::of(Medium::Signal),
+                    "how much of the answer has been heard, told at its end and at a fence",
+                )
+                .optional(),
+            )
             .option(Opt::new("frame", "duration", "20ms", "length of a frame"))
             .option(Opt::new("lead", "duration", "60ms", "how far ahead of the listener frames leave"))
             .example("playout: { use: speech.playout, in: voice.audio, lane: reply }")

@@ -21,8 +21,8 @@ impl Make for SpeechTurn {
         schema(
             "Turn detection: gives each utterance when it is over, tells when speech starts and stops, fences answers",
         )
-        .output(Port::new("utterance", Kind::mono(RATE), "each whole utterance, prefix padding included"))
-        .output(Port::new("events", Kind::of(Medium::Signal), "speech started, speech stopped, turn ended"))
+        .output(Port::new("utterance", Kind::mono(RATE), "each whole utterance, prefix padding included").optional())
+        .output(Port::new("events", Kind::of(Medium::Signal), "speech started, speech stopped, turn ended").optional())
         .fences()
         .example("turn: { use: speech.turn, in: vad, fences: reply }")
     }
