@@ -114,7 +114,7 @@ impl Make for Hears {
             .input(Port::new("in", Kind::of(Medium::Text), "text"))
             .input(Port::new("back", Kind::of(Medium::Text), "what was said").feedback().lossy())
             .output(Port::new("out", Kind::of(Medium::Text), "text"))
-            .example("x: { use: test.hears, in: y, back: z }")
+            .example("x: { use: test.hears, in: { in: y, back: z } }")
     }
     fn build(_: &NoConfig, _: &BuildCx) -> Result<Body, BuildError> {
         Ok(Body::node(|| Hears))

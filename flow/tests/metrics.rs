@@ -130,10 +130,11 @@ async fn figures_are_published_summed_and_monotone() {
     let mut ask = a.input("ask").unwrap();
     ask.send(text("abcdefgh")).await.unwrap();
     let mut b = graph.open().unwrap();
-    b.input("ask").unwrap().send(text("*")).await.unwrap();
+    let mut held = b.input("ask").unwrap();
+    held.send(text("*")).await.unwrap();
     assert_eq!(graph.open().err().map(|e| e.code()), Some("resource_exhausted"));
     b.wait().await.unwrap_err();
-    drop(b);
+    drop((b, held));
     tokio::time::sleep(Duration::from_secs(7)).await;
     for (series, value) in [
         (say, 4.0),
