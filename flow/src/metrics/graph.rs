@@ -110,9 +110,4 @@ impl GraphTotals {
         nodes.iter().enumerate().for_each(|(i, n)| state.past.add_node(i, n));
         state.live.retain(|s| s.strong_count() > 0);
     }
-    /// True while some session has not ended.
-    #[cfg(test)]
-    pub(crate) fn live(&self) -> usize {
-        self.state.lock().live.iter().filter(|s| s.strong_count() > 0).count()
-    }
 }
