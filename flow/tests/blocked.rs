@@ -123,11 +123,11 @@ impl Make for Hears {
 
 /// A declared cycle under a flood: no deadlock, drops counted, nothing lost on the way out, a clean end.
 #[tokio::test]
-#[ignore = "not yet run to its end"]
 async fn a_declared_cycle_runs_and_ends() {
     const MESSAGES: usize = 20_000;
     let yaml = "
 graph: ring
+session: { mode: turn }
 nodes:
   ask: { use: session.in, kind: text }
   a: { use: test.hears, in: { in: ask, back: { from: b, policy: drop-oldest, window: { items: 2 } } } }

@@ -8,6 +8,8 @@ mod ends;
 mod open;
 mod shared;
 mod stats;
+#[cfg(all(test, not(omni_loom)))]
+mod tests;
 
 pub use ends::{Input, InputError, SessionIn, SessionOut};
 pub use open::OpenError;
