@@ -50,7 +50,7 @@ impl NodeProbe {
         let n = self.steps.load(Relaxed);
         // One writer at a time: a node's steps are taken one after another.
         self.steps.store(n + 1, Relaxed);
-        n % SAMPLE == 0
+        n.is_multiple_of(SAMPLE)
     }
     /// True for the outputs whose latency is read: those of timed steps.
     pub(crate) fn due(&self) -> bool {

@@ -94,10 +94,8 @@ impl TxBridge {
                     Offer::Stale | Offer::Gone => self.input.release(amount),
                 }
             }
-        } else if self.hand.as_ref().is_some_and(|c| c.stamp.epochs.of(self.edge.spec.lane) < self.sender.epoch()) {
-            if let Some(c) = self.hand.take() {
-                self.input.release(c.amount());
-            }
+        } else if let Some(c) = self.hand.take_if(|c| c.stamp.epochs.of(self.edge.spec.lane) < self.sender.epoch()) {
+            self.input.release(c.amount());
         }
         if self.sender.epoch() > self.cut {
             self.cut = self.sender.epoch();

@@ -54,10 +54,10 @@ pub(crate) async fn run_chain(mut rx: EdgeRx, mut links: Vec<Link>, mut out: Out
                     return Err(e.into());
                 }
                 last = chunk.stamp;
-                if let (Some(c), Some(l)) = (&mut crossing, links.last_mut()) {
-                    if c.resets(&last) {
-                        l.step.fence();
-                    }
+                if let (Some(c), Some(l)) = (&mut crossing, links.last_mut())
+                    && c.resets(&last)
+                {
+                    l.step.fence();
                 }
                 chain.current.push(chunk);
                 chain.through(&mut links, 0)?;
