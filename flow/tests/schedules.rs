@@ -430,7 +430,7 @@ fn quiet() {
     ONCE.call_once(|| {
         let old = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |info| {
-            if !info.payload().downcast_ref::<&str>().is_some_and(|s| *s == "told to") {
+            if info.payload().downcast_ref::<&str>().is_none_or(|s| *s != "told to") {
                 old(info);
             }
         }));

@@ -70,7 +70,7 @@ pub(crate) fn word_errors(said: &[String], heard: &[String]) -> usize {
 
 fn mu_law(byte: u8) -> f32 {
     let b = !byte;
-    let magnitude = ((i32::from(b & 15) << 3) + 0x84 << (b >> 4 & 7)) - 0x84;
+    let magnitude = (((i32::from(b & 15) << 3) + 0x84) << (b >> 4 & 7)) - 0x84;
     (if b & 0x80 != 0 { -magnitude } else { magnitude }) as f32 / 32768.
 }
 

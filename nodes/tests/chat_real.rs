@@ -113,10 +113,10 @@ fn interleaved_sessions_say_what_they_say_alone() {
     let mut texts = vec![String::new(); 2];
     while slots.iter().any(ChatSlot::busy) {
         for (slot, text) in slots.iter_mut().zip(&mut texts) {
-            if slot.busy() {
-                if let Step::Text(t) = slot.step().unwrap() {
-                    text.push_str(&t);
-                }
+            if slot.busy()
+                && let Step::Text(t) = slot.step().unwrap()
+            {
+                text.push_str(&t);
             }
         }
     }

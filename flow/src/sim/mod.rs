@@ -183,8 +183,8 @@ mod tests {
             clock.sleep(Duration::from_secs(1)).await;
         })
         .unwrap();
-        let v = log.lock().unwrap().clone();
-        v
+
+        log.lock().unwrap().clone()
     }
 
     #[test]

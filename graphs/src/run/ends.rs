@@ -79,7 +79,7 @@ pub fn inputs(ends: &[End], given: &[String], text: Option<&str>) -> Result<Vec<
         if bound[i].is_some() {
             return Err(Failure::usage(format!("the input `{}` is given twice", ends[i].node), "keep one of them"));
         }
-        if bound.iter().any(|b| *b == Some(Given::Stdin)) && file == "-" {
+        if bound.contains(&Some(Given::Stdin)) && file == "-" {
             return Err(Failure::usage("standard input can feed one input only", "give the other one a file"));
         }
         bound[i] = Some(stdin(file));

@@ -16,7 +16,10 @@ fn content(n: usize) -> Vec<u8> {
 }
 
 /// A catalogue with the one model `m`.
-fn catalogue(files: &[(&str, &[u8], &[(&str, &str)])]) -> Catalogue {
+/// Name, content, and the wheels (package, path inside) that give it.
+type TestFile<'a> = (&'a str, &'a [u8], &'a [(&'a str, &'a str)]);
+
+fn catalogue(files: &[TestFile<'_>]) -> Catalogue {
     let files: Vec<_> = files
         .iter()
         .map(|(name, bytes, wheels)| {

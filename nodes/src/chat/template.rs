@@ -112,10 +112,10 @@ const QWEN_SYSTEM: &str = "You are Qwen, created by Alibaba Cloud. You are a hel
 fn chatml(messages: &[Message], default_system: Option<&str>, empty_thought: bool) -> String {
     let mut out = String::new();
     let mut turn = |role: &str, text: &str| out.push_str(&format!("<|im_start|>{role}\n{text}<|im_end|>\n"));
-    if let (Some(system), true) = (default_system, messages.first().is_none_or(|m| m.role != Role::System)) {
-        if !empty_thought {
-            turn("system", system);
-        }
+    if let (Some(system), true) = (default_system, messages.first().is_none_or(|m| m.role != Role::System))
+        && !empty_thought
+    {
+        turn("system", system);
     }
     for m in messages {
         let text = match m.role {

@@ -199,10 +199,10 @@ impl Tokenizer {
             }
         }
         self.encode_plain(&prompt[plain..], &mut ids)?;
-        if let (true, Some(bos)) = (self.add_bos, self.bos) {
-            if ids.first() != Some(&bos) {
-                ids.insert(0, bos);
-            }
+        if let (true, Some(bos)) = (self.add_bos, self.bos)
+            && ids.first() != Some(&bos)
+        {
+            ids.insert(0, bos);
         }
         Ok(ids)
     }

@@ -162,10 +162,10 @@ impl Chunking {
             _ => Ok(Default::default()),
         };
         let bytes = bytes.map_err(|e| ChunkError::Device(e.to_string()))?;
-        if let Some(h) = &self.held {
-            if h.form != form {
-                return Err(ChunkError::Changed(format!("{:?}", h.form), format!("{form:?}")).into());
-            }
+        if let Some(h) = &self.held
+            && h.form != form
+        {
+            return Err(ChunkError::Changed(format!("{:?}", h.form), format!("{form:?}")).into());
         }
         let frame = form.frame_bytes(&self.options).max(1);
         let h = self.held.get_or_insert_with(|| Held {

@@ -153,7 +153,9 @@ impl Sink {
     pub fn finish(self) -> Result<(), WriteError> {
         match self.inner {
             Inner::Wav(w) => drop(w.finish()?),
-            Inner::Pipe(w) => drop(w.finish()?),
+            Inner::Pipe(w) => {
+                w.finish()?;
+            }
             Inner::Opus(mut o) => o.finish()?,
         }
         Ok(())

@@ -308,7 +308,7 @@ mod tests {
     fn unknown_words_are_guessed_and_counted() {
         let p = US.phonemes("Blorfing zanquist, qzxwv!");
         assert!(p.guessed >= 3 && p.skipped.is_empty(), "{p:?}");
-        assert_eq!(p.symbols.split(' ').count() >= 3, true, "{p:?}");
+        assert!(p.symbols.split(' ').count() >= 3, "{p:?}");
         assert!(!p.symbols.contains('❓'));
     }
 

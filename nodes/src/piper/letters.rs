@@ -300,9 +300,9 @@ fn with_stress(sounds: &[&'static str]) -> String {
     let full = |s: &&str| vowel(s) && !s.starts_with('ə');
     let ending = sounds.iter().position(|s| s.ends_with("ʃən") || s.ends_with("ʃəl") || s.ends_with("ʒən"));
     let at = ending
-        .and_then(|end| sounds[..end].iter().rposition(|s| full(&s)))
-        .or_else(|| sounds.iter().position(|s| full(&s)))
-        .or_else(|| sounds.iter().position(|s| vowel(&s)));
+        .and_then(|end| sounds[..end].iter().rposition(&full))
+        .or_else(|| sounds.iter().position(full))
+        .or_else(|| sounds.iter().position(vowel));
     let mut out = String::new();
     for (i, sound) in sounds.iter().enumerate() {
         if Some(i) == at {

@@ -30,10 +30,10 @@ pub fn speakable(text: &str) -> String {
             if last.ends_with(char::is_alphanumeric) {
                 last.push(if mark == '—' { ',' } else { mark });
             }
-        } else if let (Some(last), true) = (out.last_mut(), said.contains(['-', '–'])) {
-            if last.ends_with(char::is_alphanumeric) {
-                last.push(',');
-            }
+        } else if let (Some(last), true) = (out.last_mut(), said.contains(['-', '–']))
+            && last.ends_with(char::is_alphanumeric)
+        {
+            last.push(',');
         }
     }
     out.join(" ")
@@ -94,17 +94,16 @@ fn say(words: &[&str], at: usize) -> (String, usize) {
     if tail.is_empty() && bare(core) && (core.contains(':') || core.len() <= 2) {
         let (_, half, half_tail) = next(1);
         let lower = half.to_ascii_lowercase();
-        if matches!(lower.as_str(), "am" | "pm" | "a.m" | "p.m") && half != "am"
-            || (core.contains(':') && lower == "am")
+        if (matches!(lower.as_str(), "am" | "pm" | "a.m" | "p.m") && half != "am"
+            || (core.contains(':') && lower == "am"))
+            && let Some(said) = time(&format!("{core}{lower}"))
         {
-            if let Some(said) = time(&format!("{core}{lower}")) {
-                let rest = if lower.contains('.') && at + 2 < words.len() {
-                    half_tail.strip_prefix('.').unwrap_or(half_tail)
-                } else {
-                    half_tail
-                };
-                return (finish(&said, rest), 2);
-            }
+            let rest = if lower.contains('.') && at + 2 < words.len() {
+                half_tail.strip_prefix('.').unwrap_or(half_tail)
+            } else {
+                half_tail
+            };
+            return (finish(&said, rest), 2);
         }
     }
     // A number and its unit, multiple or fraction in the next word.

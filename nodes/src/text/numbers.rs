@@ -44,11 +44,11 @@ pub(super) fn cardinal(n: u64) -> String {
     }
     if n >= 100 {
         let head = format!("{} hundred", ONES[(n / 100) as usize]);
-        return if n % 100 == 0 { head } else { format!("{head} {}", cardinal(n % 100)) };
+        return if n.is_multiple_of(100) { head } else { format!("{head} {}", cardinal(n % 100)) };
     }
     if n >= 20 {
         let head = TENS[(n / 10) as usize];
-        return if n % 10 == 0 { head.into() } else { format!("{head} {}", ONES[(n % 10) as usize]) };
+        return if n.is_multiple_of(10) { head.into() } else { format!("{head} {}", ONES[(n % 10) as usize]) };
     }
     ONES[n as usize].into()
 }
