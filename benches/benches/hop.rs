@@ -100,6 +100,11 @@ fn per_hop(used: Duration, frames: usize, n: usize) -> f64 {
 }
 
 fn main() {
+    // One round of the first way alone: for a profiler.
+    if std::env::var_os("OMNI_FLOW_BENCH_PROFILE").is_some() {
+        println!("{:?}", ours(50, 4_000, 0, std::env::var_os("OMNI_FLOW_BENCH_UNFUSED").is_none()));
+        return;
+    }
     println!("median of 7 rounds; CPU ns per frame per hop, and one frame in flight (us, p50)\n");
     println!(
         "{:<4} {:<26} {:>8} {:>8} {:>7} {:>9} {:>9} {:>7}",

@@ -261,25 +261,30 @@ impl State {
 
     /// Drops every stale chunk and returns its credit; true if there was any.
     pub(crate) fn sweep(&mut self, epoch: Epoch, dead: &mut Vec<Chunk>) -> bool {
-        let before = self.queue.len();
-        let mut back = Amount::ZERO;
         let lane = self.lane;
-        // Epochs only rise along a queue in practice, but nothing here depends on it.
-        let mut i = 0;
-        while i < self.queue.len() {
-            if self.queue[i].stamp.epochs.of(lane) < epoch {
-                if let Some(c) = if i == 0 { self.queue.pop_front() } else { self.queue.remove(i) } {
-                    back = back.plus(c.amount());
-                    dead.push(c);
-                }
-            } else {
-                i += 1;
-            }
+        let old = |c: &Chunk| c.stamp.epochs.of(lane) < epoch;
+        let n = self.queue.iter().filter(|c| old(c)).count();
+        if n == 0 {
+            return false;
         }
+        let mut back = Amount::ZERO;
+        dead.reserve(n);
+        // Nearly always all of them: a queue holds one turn. Else the order of those that stay is kept.
+        let keep: VecDeque<Chunk> = if n == self.queue.len() {
+            VecDeque::new()
+        } else {
+            let (keep, gone): (VecDeque<_>, VecDeque<_>) = self.queue.drain(..).partition(|c| !old(c));
+            self.queue = gone;
+            keep
+        };
+        for c in self.queue.drain(..) {
+            back = back.plus(c.amount());
+            dead.push(c);
+        }
+        self.queue.extend(keep);
         self.window.release(back);
-        let n = before - self.queue.len();
         self.counts.stale += n as u64;
-        n > 0
+        true
     }
 
     /// Ends the stream, unless it has ended: the first terminal is the only one. True if it was this one.
