@@ -19,7 +19,7 @@ pub enum Failure {
         hint: String,
     },
     /// It was started and failed. Exit code 1.
-    #[error("{0:#}")]
+    #[error("{}", told(.0))]
     Run(#[from] anyhow::Error),
     /// Stopped by the user before it was done. Exit code 130.
     #[error("stopped")]
@@ -45,7 +45,7 @@ impl Failure {
             Self::Graph(d) => eprint!("{}", d.render(std::io::stderr().is_terminal())),
             Self::Usage { message, hint } if hint.is_empty() => eprintln!("error: {message}"),
             Self::Usage { message, hint } => eprintln!("error: {message}\nhint: {hint}"),
-            Self::Run(e) => eprintln!("error: {e:#}"),
+            Self::Run(e) => eprintln!("error: {}", told(e)),
             Self::Interrupted => eprintln!("stopped"),
         }
     }
@@ -67,5 +67,29 @@ impl Failure {
             other => all["message"] = other.to_string().into(),
         }
         all
+    }
+}
+
+/// An error with its causes, each said once: many messages quote their cause already.
+fn told(e: &anyhow::Error) -> String {
+    e.chain().map(ToString::to_string).fold(String::new(), |text, cause| match text.as_str() {
+        "" => cause,
+        t if t.contains(&cause) => text,
+        t => format!("{t}: {cause}"),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use anyhow::Context as _;
+
+    #[test]
+    fn a_cause_is_said_once() {
+        let io = || std::io::Error::other("disk full");
+        let quoted = anyhow::Error::new(io()).context("cannot write `a`: disk full");
+        assert_eq!(told(&quoted), "cannot write `a`: disk full");
+        let plain = Err::<(), _>(io()).context("cannot write `a`").unwrap_err();
+        assert_eq!(told(&plain), "cannot write `a`: disk full");
     }
 }

@@ -63,7 +63,8 @@ fn command(command: Command) -> Result<(), Failure> {
 fn log() -> Result<(), Failure> {
     let set = |name: &'static str| std::env::var(name).ok().filter(|v| !v.is_empty()).map(|v| (name, v));
     let filter = match set("OMNI_FLOW_LOG").or_else(|| set("RUST_LOG")) {
-        None => EnvFilter::new("warn"),
+        // The decoder library logs as errors what it returns as errors.
+        None => EnvFilter::new("warn,symphonia_core=off"),
         Some((name, value)) => EnvFilter::try_new(&value).map_err(|e| {
             Failure::usage(format!("{name}=`{value}` is no log filter: {e}"), "write for instance OMNI_FLOW_LOG=debug")
         })?,
