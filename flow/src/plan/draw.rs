@@ -53,9 +53,9 @@ impl Plan {
 
     /// An SVG picture: columns by depth, edges as curves with what flows, feedback edges dashed.
     pub fn svg(&self) -> String {
-        const W: usize = 168;
+        const W: usize = 224;
         const H: usize = 52;
-        const GAP_X: usize = 112;
+        const GAP_X: usize = 156;
         const GAP_Y: usize = 34;
         const EDGE: usize = 28;
         let rows = self.rows();
