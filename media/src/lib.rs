@@ -5,7 +5,7 @@
 //! | [`pcm`] | sample formats, layouts, whole frames out of pieces of any length |
 //! | [`g711`] | mu-law and A-law |
 //! | [`wav`] | WAV as it is met in the field, read from anything, written so that it is valid at any moment |
-//! | [`file`] | any audio file, decoded packet by packet (WAV and Ogg Opus here, others by symphonia, feature `symphonia`) |
+//! | [`mod@file`] | any audio file, decoded packet by packet (WAV and Ogg Opus here, others by symphonia, feature `symphonia`) |
 //! | [`levels`] | RMS, peak, meters, bounds of speech |
 //! | [`resample`] | one streaming resampler per stream |
 //! | [`opus`], [`ogg_opus`] | Opus packets with loss concealment; Ogg files |

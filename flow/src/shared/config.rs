@@ -9,11 +9,11 @@ use crate::pool::Limits;
 pub struct StageConfig {
     /// Streams at once (`active-streams`), at least 1. Default 8.
     pub slots: usize,
-    /// Sessions that may wait for a slot in [`StageHandle::admit`]. Default 64.
+    /// Sessions that may wait for a slot in [`StageHandle::admit`](super::StageHandle::admit). Default 64.
     pub waiters: usize,
     /// Streams in one batch, at least 1. Default 1.
     pub max_batch: usize,
-    /// How long a request waits for company. Default zero. If it is not, [`Leased::advance`] needs tokio's timer.
+    /// How long a request waits for company. Default zero. If it is not, [`Leased::advance`](super::Leased::advance) needs tokio's timer.
     pub max_wait: Duration,
     /// Batches at once, at least 1. Default 1: the model computes one thing at a time, on as many threads as it likes.
     pub concurrency: usize,
