@@ -69,20 +69,30 @@ impl Progress for Quiet {
     fn event(&self, _: Event<'_>) {}
 }
 
-/// Progress bars on standard error; nothing is drawn where that is no terminal.
+/// Progress bars on standard error; where that is no terminal, a line for each source instead.
 #[derive(Debug, Default)]
 pub struct Bars {
     all: MultiProgress,
     files: Mutex<HashMap<String, ProgressBar>>,
 }
 
+impl Bars {
+    fn say(&self, line: &str) {
+        if self.all.is_hidden() {
+            eprintln!("{line}");
+        } else if let Err(e) = self.all.println(line) {
+            tracing::debug!("the terminal takes no line: {e}");
+        }
+    }
+}
+
 impl Progress for Bars {
     fn event(&self, event: Event<'_>) {
         let mut files = self.files.lock().unwrap_or_else(|e| e.into_inner());
         match event {
-            Event::Trying { model, source } => drop(self.all.println(format!("{model}: {source}"))),
-            Event::Failed { source, error } => drop(self.all.println(format!("  {source} failed: {error}"))),
-            Event::Waiting { model } => drop(self.all.println(format!("{model}: waiting for another process"))),
+            Event::Trying { model, source } => self.say(&format!("{model}: {source}")),
+            Event::Failed { source, error } => self.say(&format!("  {source} failed: {error}")),
+            Event::Waiting { model } => self.say(&format!("{model}: waiting for another process")),
             Event::Begin { file, total, have } => {
                 let bar = self.all.add(ProgressBar::new(total.unwrap_or(0)));
                 let style =
