@@ -111,17 +111,25 @@ impl State {
         std::mem::take(&mut self.missed)
     }
 
-    /// Offers a chunk; `epoch` is the lane's, read under the lock.
-    pub(crate) fn push(&mut self, mut chunk: Chunk, epoch: Epoch, dead: &mut Vec<Chunk>) -> Push {
+    /// Why a chunk cannot enter whatever the room, counted: nobody reads, or it answers something that is over.
+    #[inline]
+    fn refuses(&mut self, chunk: &Chunk, epoch: Epoch) -> Option<Push> {
         if self.closed() {
             self.counts.closed += 1;
-            dead.push(chunk);
-            return Push::Gone;
+            return Some(Push::Gone);
         }
-        if self.stale(&chunk, epoch) {
+        if self.stale(chunk, epoch) {
             self.counts.stale += 1;
+            return Some(Push::Stale);
+        }
+        None
+    }
+
+    /// Offers a chunk; `epoch` is the lane's, read under the lock.
+    pub(crate) fn push(&mut self, mut chunk: Chunk, epoch: Epoch, dead: &mut Vec<Chunk>) -> Push {
+        if let Some(refused) = self.refuses(&chunk, epoch) {
             dead.push(chunk);
-            return Push::Stale;
+            return refused;
         }
         let amount = chunk.amount();
         if !self.window.take(amount) {
@@ -212,15 +220,9 @@ impl State {
     /// Puts a chunk into the room that was reserved for it; it may have grown by then.
     pub(crate) fn fill(&mut self, amount: Amount, mut chunk: Chunk, epoch: Epoch, dead: &mut Vec<Chunk>) -> Push {
         self.cancel(amount);
-        if self.closed() {
-            self.counts.closed += 1;
+        if let Some(refused) = self.refuses(&chunk, epoch) {
             dead.push(chunk);
-            return Push::Gone;
-        }
-        if self.stale(&chunk, epoch) {
-            self.counts.stale += 1;
-            dead.push(chunk);
-            return Push::Stale;
+            return refused;
         }
         let amount = chunk.amount();
         if self.policy != Policy::Wait {
