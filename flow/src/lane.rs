@@ -37,22 +37,29 @@ impl fmt::Display for Epoch {
     }
 }
 
-/// The epochs of all lanes that a chunk was asked under.
+/// The epochs of all lanes that a chunk was asked under. `main` stays at its first and takes no room.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
-pub struct Epochs([u32; MAX_LANES]);
+pub struct Epochs([u32; MAX_LANES - 1]);
 
 impl Epochs {
     /// All lanes at their first epoch.
-    pub const FIRST: Self = Self([0; MAX_LANES]);
+    pub const FIRST: Self = Self([0; MAX_LANES - 1]);
 
     /// The epoch of `lane`.
+    #[inline]
     pub const fn of(&self, lane: Lane) -> Epoch {
-        Epoch(self.0[lane.index()])
+        match lane.index() {
+            0 => Epoch(0),
+            i => Epoch(self.0[i - 1]),
+        }
     }
-    /// The same, with `lane` at `epoch`. What the node that fences a lane puts on what it emits afterwards.
+    /// The same, with `lane` at `epoch`. What the node that fences a lane puts on what it emits afterwards. `main` has
+    /// no fence and stays as it is.
     #[must_use]
     pub const fn with(mut self, lane: Lane, epoch: Epoch) -> Self {
-        self.0[lane.index()] = epoch.0;
+        if let Some(i) = lane.index().checked_sub(1) {
+            self.0[i] = epoch.0;
+        }
         self
     }
     /// The newer of both, lane by lane: for a chunk that answers two inputs.
@@ -62,5 +69,22 @@ impl Epochs {
             *a = (*a).max(b);
         }
         self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn main_stays_and_the_others_are_kept_apart() {
+        let mut e = Epochs::FIRST;
+        for i in 0..MAX_LANES {
+            e = e.with(Lane::new(i).unwrap(), Epoch(i as u32 * 10 + 1));
+        }
+        assert_eq!(e.of(Lane::MAIN), Epoch(0));
+        assert!((1..MAX_LANES).all(|i| e.of(Lane::new(i).unwrap()) == Epoch(i as u32 * 10 + 1)));
+        assert_eq!(e.join(&Epochs::FIRST), e);
+        assert_eq!(Lane::new(MAX_LANES), None);
     }
 }

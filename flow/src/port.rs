@@ -140,17 +140,20 @@ impl<T: Item> Out<T> {
         got.add(last.send(chunk).await);
         got.sent()
     }
-    /// Sends without waiting; the chunk comes back if any branch has no room. Only for an output with one branch.
-    pub(crate) fn try_send_chunk(&mut self, chunk: Chunk) -> Result<Sent, Chunk> {
+    /// Sends the last of `chunks` without waiting, if it can: an output with one branch that has room, or with none.
+    #[inline]
+    pub(crate) fn try_send_last(&mut self, chunks: &mut Vec<Chunk>) -> Option<Sent> {
         match &self.branches[..] {
-            [] => Ok(Sent::Queued),
-            [tx] => match tx.try_send(chunk) {
-                Ok(()) => Ok(Sent::Queued),
-                Err(Ok(Stop::Stale)) => Ok(Sent::Stale),
-                Err(Ok(Stop::Gone)) => Ok(Sent::Gone),
-                Err(Err(chunk)) => Err(chunk),
+            [] => {
+                chunks.pop();
+                Some(Sent::Queued)
+            }
+            [tx] => match tx.try_send_last(chunks) {
+                Ok(sent) => sent.then_some(Sent::Queued),
+                Err(Stop::Stale) => Some(Sent::Stale),
+                Err(Stop::Gone) => Some(Sent::Gone),
             },
-            _ => Err(chunk),
+            _ => None,
         }
     }
     /// Waits for room for one value that answers `stamp` and is expected to be of about `amount`, before it is made.

@@ -61,8 +61,12 @@ pub struct Chunk {
     pub payload: Payload,
 }
 
+/// Moved at every hop: up to 128 bytes a move is a few vector instructions, beyond that a call of `memcpy`.
+const _: () = assert!(size_of::<Chunk>() <= 128);
+
 impl Chunk {
     /// How much credit the chunk needs.
+    #[inline]
     pub fn amount(&self) -> Amount {
         Amount::one(self.payload.bytes() as u64, self.stamp.len)
     }
@@ -91,6 +95,7 @@ pub enum Payload {
 
 impl Payload {
     /// Bytes that count against an edge's credit. A `Custom` counts as 0: bound it by items.
+    #[inline]
     pub fn bytes(&self) -> usize {
         match self {
             Self::Audio(p) => p.buf().len(),

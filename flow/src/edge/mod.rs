@@ -15,7 +15,8 @@ mod stats;
 mod tests;
 mod tx;
 
-pub(crate) use rx::{EdgeRx, RawEvent};
+pub(crate) use rx::{EdgeRx, Taken};
+pub(crate) use state::RawEvent;
 pub use state::Terminal;
 pub use stats::{EdgeCounts, EdgeStats};
 pub(crate) use tx::{EdgeTx, RawPermit, Stop};
@@ -26,8 +27,9 @@ use std::time::Duration;
 use crate::error::{ErrorKind, RunError};
 use crate::lanes::{LaneCell, Lanes};
 use crate::sync::Mutex;
-use crate::{Amount, Chunk, Clock, Kind, Lane, Medium, Mono, Payload, Policy};
-use state::{Pop, State};
+use crate::{Amount, Chunk, Clock, Kind, Lane, Medium, Mono, Payload, Policy, Stamp};
+use state::{Dead, Next, State};
+use stats::Passed;
 
 /// What an edge is made from.
 #[derive(Clone, Debug)]
@@ -50,6 +52,8 @@ pub(crate) struct Edge {
     pub(crate) spec: EdgeSpec,
     cell: crate::sync::Arc<LaneCell>,
     clock: Clock,
+    /// What went through it within one task.
+    passed: Passed,
     inner: Mutex<Inner>,
 }
 
@@ -74,14 +78,29 @@ impl Edge {
         let state = State::new(spec.lane, spec.limit, spec.policy, cell.epoch());
         let inner = Inner { state, tx: None, rx: None, blocked: None, waiting: None, watched: false, fault: None };
         let lane = spec.lane;
-        let edge = std::sync::Arc::new(Self { spec, cell, clock: clock.clone(), inner: Mutex::new(inner) });
+        let edge = std::sync::Arc::new(Self {
+            spec,
+            cell,
+            clock: clock.clone(),
+            passed: Passed::default(),
+            inner: Mutex::new(inner),
+        });
         lanes.attach(lane, &edge);
         (EdgeTx::new(edge.clone()), EdgeRx::new(edge))
     }
 
+    /// A chunk from elsewhere may bring news of a fence: the lane's epoch is the largest ever seen.
+    #[inline]
+    fn news(&self, stamp: &Stamp) {
+        let newest = stamp.epochs.of(self.spec.lane);
+        if newest > self.cell.epoch() {
+            self.cell.raise(newest);
+        }
+    }
+
     /// Drops what the lane's epoch made worthless and wakes both ends.
     pub(crate) fn sweep(&self) {
-        let mut dead = Vec::new();
+        let mut dead = Dead::new();
         let (tx, rx) = {
             let mut i = self.inner.lock();
             i.state.sweep(self.cell.epoch(), &mut dead);
@@ -157,7 +176,7 @@ impl Edge {
         let i = self.inner.lock();
         EdgeStats {
             name: self.spec.name.clone(),
-            counts: i.state.counts,
+            counts: self.passed.added_to(i.state.counts),
             depth: i.state.depth() as u64,
             queued: i.state.queued(),
             used: i.state.window.used(),
@@ -171,21 +190,28 @@ impl Edge {
     }
 
     /// The rules of this edge for chunks that pass between two steps of one task: stale ones die, all are counted and
-    /// numbered. Nothing is queued, so nothing needs credit.
+    /// numbered. Nothing is queued, so nothing needs credit. Only the task that runs the steps may call it.
     #[inline]
     pub(crate) fn pass_fused(&self, chunks: &mut Vec<Chunk>) {
         if chunks.is_empty() {
             return;
         }
-        let epoch = self.cell.epoch();
-        self.inner.lock().state.pass(chunks, epoch);
+        let (epoch, lane, before) = (self.cell.epoch(), self.spec.lane, chunks.len());
+        if chunks.iter().any(|c| c.stamp.epochs.of(lane) < epoch) {
+            chunks.retain(|c| c.stamp.epochs.of(lane) >= epoch);
+            self.passed.stale(before - chunks.len());
+        }
+        self.passed.number(chunks);
     }
 
-    fn poll_pop(&self, cx: &mut Context<'_>, dead: &mut Vec<Chunk>) -> Poll<Pop> {
+    /// Looks at what comes next and takes it, or has the task woken when there is something.
+    #[inline]
+    fn poll_pop<R>(&self, cx: &mut Context<'_>, take: impl FnOnce(&mut State, Next) -> R) -> Poll<R> {
+        let mut dead = Dead::new();
         let mut guard = self.inner.lock();
         let i = &mut *guard;
-        let pop = i.state.pop(self.cell.epoch(), dead);
-        if let Pop::Empty = pop {
+        let next = i.state.next(self.cell.epoch(), &mut dead);
+        if let Next::Empty = next {
             if i.waiting.is_none() {
                 i.waiting = Some(self.clock.coarse());
             }
@@ -196,11 +222,12 @@ impl Edge {
             wake(tx);
             return Poll::Pending;
         }
+        let out = take(&mut i.state, next);
         i.waiting = None;
         let tx = if i.blocked.is_some() || std::mem::take(&mut i.watched) { i.tx.take() } else { None };
         drop(guard);
         wake(tx);
-        Poll::Ready(pop)
+        Poll::Ready(out)
     }
 
     /// The error of a payload that is not what the edge agreed on.

@@ -4,15 +4,16 @@ use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use super::state::{Pop, Terminal};
+use super::state::{Dead, Next, RawEvent, Terminal};
 use super::{Edge, wake};
-use crate::{Amount, Chunk, Epoch};
+use crate::{Amount, Chunk};
 
-/// What comes out of an edge.
+/// What [`EdgeRx::next_into`] met.
 #[derive(Debug)]
-pub(crate) enum RawEvent {
-    Data(Chunk),
-    Fence(Epoch),
+pub(crate) enum Taken {
+    /// A chunk, which is now in the caller's vector.
+    Data,
+    Fence,
     End(Terminal),
 }
 
@@ -35,21 +36,39 @@ impl EdgeRx {
     pub(crate) async fn next(&mut self) -> RawEvent {
         poll_fn(|cx| self.poll_next(cx)).await
     }
+    #[inline]
     pub(crate) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<RawEvent> {
-        let Poll::Ready(coop) = tokio::task::coop::poll_proceed(cx) else { return Poll::Pending };
-        let mut dead = Vec::new();
-        match self.edge.poll_pop(cx, &mut dead) {
-            Poll::Pending => Poll::Pending,
-            Poll::Ready(pop) => {
-                coop.made_progress();
-                match pop {
-                    Pop::Data(c) => Poll::Ready(RawEvent::Data(c)),
-                    Pop::Fence(e) => Poll::Ready(RawEvent::Fence(e)),
-                    Pop::End(t) => Poll::Ready(RawEvent::End(t)),
-                    Pop::Empty => Poll::Pending,
+        self.poll_with(cx, |state, next| match next {
+            Next::Fence(e) => RawEvent::Fence(e),
+            Next::End(t) => RawEvent::End(t),
+            Next::Data | Next::Empty => state.take().map_or(RawEvent::End(Terminal::End), RawEvent::Data),
+        })
+    }
+    /// The next event; a chunk is put behind those of `into`, so that it is moved only once.
+    ///
+    /// # Cancel safety
+    /// Dropped while waiting, nothing is lost.
+    pub(crate) async fn next_into(&mut self, into: &mut Vec<Chunk>) -> Taken {
+        poll_fn(|cx| {
+            self.poll_with(cx, |state, next| match next {
+                Next::Fence(_) => Taken::Fence,
+                Next::End(t) => Taken::End(t),
+                Next::Data | Next::Empty => {
+                    into.extend(state.take());
+                    Taken::Data
                 }
-            }
+            })
+        })
+        .await
+    }
+    #[inline]
+    fn poll_with<R>(&mut self, cx: &mut Context<'_>, take: impl FnOnce(&mut super::State, Next) -> R) -> Poll<R> {
+        let Poll::Ready(coop) = tokio::task::coop::poll_proceed(cx) else { return Poll::Pending };
+        let out = self.edge.poll_pop(cx, take);
+        if out.is_ready() {
+            coop.made_progress();
         }
+        out
     }
     /// From now on credit returns only by [`EdgeRx::release`]: when the media has been played, not when it is taken.
     pub(crate) fn hold_credit(&self) {
@@ -73,7 +92,7 @@ impl EdgeRx {
 impl EdgeRx {
     /// Tells the producer that nobody reads any more.
     pub(crate) fn abandon(&self) {
-        let mut dead = Vec::new();
+        let mut dead = Dead::new();
         let tx = {
             let mut i = self.edge.inner.lock();
             i.state.abandon(&mut dead);

@@ -32,14 +32,34 @@ pub(crate) enum Push {
     Full(Chunk),
 }
 
-/// What the receiver gets next.
+/// What comes out of an edge.
 #[derive(Debug)]
-pub(crate) enum Pop {
+pub(crate) enum RawEvent {
     Data(Chunk),
+    Fence(Epoch),
+    End(Terminal),
+}
+
+/// What comes out next. A chunk stays where it is: it is moved once, to where the receiver wants it.
+#[derive(Debug)]
+pub(crate) enum Next {
+    Data,
     Fence(Epoch),
     End(Terminal),
     Empty,
 }
+
+/// Whether a chunk may enter. If so, its credit is taken.
+#[derive(Debug)]
+pub(crate) enum Admit {
+    Yes(Amount),
+    Stale,
+    Gone,
+    Full,
+}
+
+/// What died under the lock, to be dropped outside it.
+pub(crate) type Dead = VecDeque<Chunk>;
 
 pub(crate) struct State {
     lane: Lane,
@@ -113,90 +133,100 @@ impl State {
 
     /// Why a chunk cannot enter whatever the room, counted: nobody reads, or it answers something that is over.
     #[inline]
-    fn refuses(&mut self, chunk: &Chunk, epoch: Epoch) -> Option<Push> {
+    fn refuses(&mut self, chunk: &Chunk, epoch: Epoch) -> Option<Admit> {
         if self.closed() {
             self.counts.closed += 1;
-            return Some(Push::Gone);
+            return Some(Admit::Gone);
         }
         if self.stale(chunk, epoch) {
             self.counts.stale += 1;
-            return Some(Push::Stale);
+            return Some(Admit::Stale);
         }
         None
     }
 
-    /// Offers a chunk; `epoch` is the lane's, read under the lock.
-    pub(crate) fn push(&mut self, mut chunk: Chunk, epoch: Epoch, dead: &mut Vec<Chunk>) -> Push {
-        if let Some(refused) = self.refuses(&chunk, epoch) {
-            dead.push(chunk);
+    /// Takes credit for a chunk, if it may enter; `epoch` is the lane's, read under the lock.
+    #[inline]
+    pub(crate) fn admit(&mut self, chunk: &Chunk, epoch: Epoch, dead: &mut Dead) -> Admit {
+        if let Some(refused) = self.refuses(chunk, epoch) {
             return refused;
         }
         let amount = chunk.amount();
-        if !self.window.take(amount) {
+        let room = self.window.take(amount);
+        if (room && self.policy != Policy::Latest) || self.make_room(room, amount, epoch, dead) {
+            Admit::Yes(amount)
+        } else {
+            Admit::Full
+        }
+    }
+
+    /// Takes credit for `amount` unless it is `taken`, dropping what the policy gives up for it.
+    #[cold]
+    fn make_room(&mut self, taken: bool, amount: Amount, epoch: Epoch, dead: &mut Dead) -> bool {
+        if !taken {
             // The sender notices first: what is stale in the queue must not hold up the new turn.
             self.sweep(epoch, dead);
             while !self.window.admits(amount) {
-                match self.policy {
-                    Policy::Wait => return Push::Full(chunk),
-                    Policy::DropOldest => {
-                        let Some(old) = self.queue.pop_front() else { return Push::Full(chunk) };
-                        self.lose(old, dead);
-                    }
-                    Policy::Latest => {
-                        let Some(old) = self.queue.pop_front() else { return Push::Full(chunk) };
-                        self.lose(old, dead);
-                        while let Some(old) = self.queue.pop_front() {
-                            self.lose(old, dead);
-                        }
-                    }
+                if self.policy == Policy::Wait || !self.lose_oldest(dead) {
+                    return false;
                 }
             }
             self.window.charge(amount);
-        } else if self.policy == Policy::Latest {
-            while let Some(old) = self.queue.pop_front() {
-                self.lose(old, dead);
-            }
         }
-        self.accept(&mut chunk, amount);
-        self.queue.push_back(chunk);
-        Push::Queued
+        if self.policy == Policy::Latest {
+            while self.lose_oldest(dead) {}
+        }
+        true
     }
 
-    fn accept(&mut self, chunk: &mut Chunk, amount: Amount) {
-        chunk.stamp.seq = self.seq;
+    fn lose_oldest(&mut self, dead: &mut Dead) -> bool {
+        let Some(old) = self.queue.pop_front() else { return false };
+        self.window.release(old.amount());
+        self.counts.policy += 1;
+        self.missed += 1;
+        dead.push_back(old);
+        true
+    }
+
+    /// Puts a chunk that was admitted into the queue.
+    #[inline]
+    pub(crate) fn enqueue(&mut self, chunk: Chunk, amount: Amount) {
+        let seq = self.seq;
         self.seq += 1;
+        self.queue.push_back(chunk);
+        if let Some(c) = self.queue.back_mut() {
+            c.stamp.seq = seq;
+        }
         self.counts.chunks += 1;
         self.counts.bytes += amount.bytes;
-        self.counts.depth_high = self.counts.depth_high.max(self.queue.len() as u64 + 1);
+        self.counts.depth_high = self.counts.depth_high.max(self.queue.len() as u64);
         let used = self.window.used();
         self.counts.bytes_high = self.counts.bytes_high.max(used.bytes);
         self.counts.span_high = self.counts.span_high.max(used.span);
     }
 
-    /// Counts and numbers chunks that go to the consumer without being queued; drops the stale ones.
-    pub(crate) fn pass(&mut self, chunks: &mut Vec<Chunk>, epoch: Epoch) {
-        let before = chunks.len();
-        let lane = self.lane;
-        chunks.retain(|c| c.stamp.epochs.of(lane) >= epoch);
-        self.counts.stale += (before - chunks.len()) as u64;
-        for c in chunks {
-            c.stamp.seq = self.seq;
-            self.seq += 1;
-            self.counts.chunks += 1;
-            self.counts.bytes += c.payload.bytes() as u64;
+    /// Offers a chunk: [`State::admit`] and [`State::enqueue`] in one.
+    pub(crate) fn push(&mut self, chunk: Chunk, epoch: Epoch, dead: &mut Dead) -> Push {
+        match self.admit(&chunk, epoch, dead) {
+            Admit::Yes(amount) => {
+                self.enqueue(chunk, amount);
+                Push::Queued
+            }
+            Admit::Stale => {
+                dead.push_back(chunk);
+                Push::Stale
+            }
+            Admit::Gone => {
+                dead.push_back(chunk);
+                Push::Gone
+            }
+            Admit::Full => Push::Full(chunk),
         }
-    }
-
-    fn lose(&mut self, old: Chunk, dead: &mut Vec<Chunk>) {
-        self.window.release(old.amount());
-        self.counts.policy += 1;
-        self.missed += 1;
-        dead.push(old);
     }
 
     /// Takes the credit for a chunk of `amount` that will be pushed with [`State::fill`]. `Some(true)` = taken,
     /// `Some(false)` = nobody reads, `None` = no room.
-    pub(crate) fn reserve(&mut self, amount: Amount, epoch: Epoch, dead: &mut Vec<Chunk>) -> Option<bool> {
+    pub(crate) fn reserve(&mut self, amount: Amount, epoch: Epoch, dead: &mut Dead) -> Option<bool> {
         if self.closed() {
             return Some(false);
         }
@@ -218,75 +248,88 @@ impl State {
         self.reserved = self.reserved.minus(amount);
     }
     /// Puts a chunk into the room that was reserved for it; it may have grown by then.
-    pub(crate) fn fill(&mut self, amount: Amount, mut chunk: Chunk, epoch: Epoch, dead: &mut Vec<Chunk>) -> Push {
+    pub(crate) fn fill(&mut self, amount: Amount, chunk: Chunk, epoch: Epoch, dead: &mut Dead) -> Push {
         self.cancel(amount);
-        if let Some(refused) = self.refuses(&chunk, epoch) {
-            dead.push(chunk);
-            return refused;
+        if self.policy == Policy::Wait && !self.closed() && !self.stale(&chunk, epoch) {
+            let amount = chunk.amount();
+            self.window.charge(amount);
+            self.enqueue(chunk, amount);
+            return Push::Queued;
         }
-        let amount = chunk.amount();
-        if self.policy != Policy::Wait {
-            return self.push(chunk, epoch, dead);
-        }
-        self.window.charge(amount);
-        self.accept(&mut chunk, amount);
-        self.queue.push_back(chunk);
-        Push::Queued
+        self.push(chunk, epoch, dead)
     }
 
-    /// Takes what comes next: a fence before any newer chunk, a chunk, or, once all are gone, the terminal, once.
-    pub(crate) fn pop(&mut self, epoch: Epoch, dead: &mut Vec<Chunk>) -> Pop {
-        if self.queue.front().is_some_and(|c| self.stale(c, epoch)) {
-            self.sweep(epoch, dead);
-        }
-        let newest = self.queue.front().map_or(epoch, |c| c.stamp.epochs.of(self.lane).max(epoch));
+    /// What comes next: a fence before any newer chunk, a chunk, or, once all are gone, the terminal, once.
+    #[inline]
+    pub(crate) fn next(&mut self, epoch: Epoch, dead: &mut Dead) -> Next {
+        self.sweep(epoch, dead);
+        let front = self.queue.front().map(|c| c.stamp.epochs.of(self.lane));
+        let newest = front.map_or(epoch, |e| e.max(epoch));
         if newest > self.seen {
             self.seen = newest;
-            return Pop::Fence(newest);
+            return Next::Fence(newest);
         }
-        if let Some(chunk) = self.queue.pop_front() {
-            if !self.manual {
-                self.window.release(chunk.amount());
-            }
-            return Pop::Data(chunk);
+        if front.is_some() {
+            return Next::Data;
         }
         match &self.terminal {
+            None => Next::Empty,
             Some(t) if !self.terminal_taken => {
                 self.terminal_taken = true;
-                Pop::End(t.clone())
+                Next::End(t.clone())
             }
             // Asked again after the terminal: it stays ended.
-            Some(_) => Pop::End(Terminal::End),
-            None => Pop::Empty,
+            Some(_) => Next::End(Terminal::End),
         }
     }
 
-    /// Drops every stale chunk and returns its credit; true if there was any.
-    pub(crate) fn sweep(&mut self, epoch: Epoch, dead: &mut Vec<Chunk>) -> bool {
+    /// Takes the chunk that [`State::next`] found.
+    #[inline]
+    pub(crate) fn take(&mut self) -> Option<Chunk> {
+        if !self.manual {
+            let amount = self.queue.front()?.amount();
+            self.window.release(amount);
+        }
+        self.queue.pop_front()
+    }
+
+    /// [`State::next`] and [`State::take`] in one; `None` if there is nothing yet.
+    #[cfg(test)]
+    pub(crate) fn pop(&mut self, epoch: Epoch, dead: &mut Dead) -> Option<RawEvent> {
+        match self.next(epoch, dead) {
+            Next::Data => self.take().map(RawEvent::Data),
+            Next::Fence(e) => Some(RawEvent::Fence(e)),
+            Next::End(t) => Some(RawEvent::End(t)),
+            Next::Empty => None,
+        }
+    }
+
+    /// Drops every stale chunk and returns its credit. Epochs never fall along the queue: a chunk is admitted only if it
+    /// is as new as its lane, and the lane is as new as any chunk that was ever offered.
+    #[inline]
+    pub(crate) fn sweep(&mut self, epoch: Epoch, dead: &mut Dead) {
+        if self.queue.front().is_some_and(|c| self.stale(c, epoch)) {
+            self.drop_stale(epoch, dead);
+        }
+    }
+
+    #[cold]
+    fn drop_stale(&mut self, epoch: Epoch, dead: &mut Dead) {
         let lane = self.lane;
-        let old = |c: &Chunk| c.stamp.epochs.of(lane) < epoch;
-        let n = self.queue.iter().filter(|c| old(c)).count();
-        if n == 0 {
-            return false;
-        }
-        let mut back = Amount::ZERO;
-        dead.reserve(n);
-        // Nearly always all of them: a queue holds one turn. Else the order of those that stay is kept.
-        let keep: VecDeque<Chunk> = if n == self.queue.len() {
-            VecDeque::new()
-        } else {
-            let (keep, gone): (VecDeque<_>, VecDeque<_>) = self.queue.drain(..).partition(|c| !old(c));
-            self.queue = gone;
-            keep
-        };
-        for c in self.queue.drain(..) {
-            back = back.plus(c.amount());
-            dead.push(c);
-        }
-        self.queue.extend(keep);
-        self.window.release(back);
+        let n = self.queue.partition_point(|c| c.stamp.epochs.of(lane) < epoch);
         self.counts.stale += n as u64;
-        true
+        let back = if n == self.queue.len() && !self.manual {
+            // All that is under way, but for what a permit holds.
+            self.window.used().minus(self.reserved)
+        } else {
+            self.queue.iter().take(n).fold(Amount::ZERO, |a, c| a.plus(c.amount()))
+        };
+        self.window.release(back);
+        if n == self.queue.len() && dead.is_empty() {
+            std::mem::swap(&mut self.queue, dead);
+        } else {
+            dead.extend(self.queue.drain(..n));
+        }
     }
 
     /// Ends the stream, unless it has ended: the first terminal is the only one. True if it was this one.
@@ -299,7 +342,7 @@ impl State {
     }
 
     /// The receiver went away: nothing that is queued will be read, and what it held will not be played.
-    pub(crate) fn abandon(&mut self, dead: &mut Vec<Chunk>) {
+    pub(crate) fn abandon(&mut self, dead: &mut Dead) {
         self.receiver_gone = true;
         self.counts.closed += self.queue.len() as u64;
         dead.extend(self.queue.drain(..));

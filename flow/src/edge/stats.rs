@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use crate::error::ErrorKind;
-use crate::{Amount, MediaTime};
+use crate::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use crate::{Amount, Chunk, MediaTime};
 
 /// Totals and high-water marks of one edge.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -53,4 +54,37 @@ pub struct EdgeStats {
     pub ended: bool,
     /// What the edge itself found wrong: not an error that a node gave it.
     pub fault: Option<ErrorKind>,
+}
+
+/// What went through an edge inside one task. One writer, so that a count is a load and a store; anybody reads.
+#[derive(Debug, Default)]
+pub(super) struct Passed {
+    chunks: AtomicU64,
+    bytes: AtomicU64,
+    stale: AtomicU64,
+}
+
+impl Passed {
+    /// Counts `chunks` and numbers them on.
+    #[inline]
+    pub(super) fn number(&self, chunks: &mut [Chunk]) {
+        let (mut seq, mut bytes) = (self.chunks.load(Relaxed), self.bytes.load(Relaxed));
+        for c in chunks {
+            c.stamp.seq = seq;
+            seq += 1;
+            bytes += c.payload.bytes() as u64;
+        }
+        self.chunks.store(seq, Relaxed);
+        self.bytes.store(bytes, Relaxed);
+    }
+    /// Counts `n` that died of a fence.
+    pub(super) fn stale(&self, n: usize) {
+        self.stale.store(self.stale.load(Relaxed) + n as u64, Relaxed);
+    }
+    pub(super) fn added_to(&self, mut counts: EdgeCounts) -> EdgeCounts {
+        counts.chunks += self.chunks.load(Relaxed);
+        counts.bytes += self.bytes.load(Relaxed);
+        counts.stale += self.stale.load(Relaxed);
+        counts
+    }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use futures_util::FutureExt as _;
 use proptest::prelude::*;
 
-use super::state::{Pop, Push, State};
+use super::state::{Dead, Push, State};
 use super::*;
 use crate::{Epoch, Epochs, MediaTime, Stamp};
 
@@ -85,7 +85,7 @@ proptest! {
     ) {
         let limit = Amount { items: limit.0, bytes: limit.1, span: MediaTime::from_ticks(limit.2) };
         let mut s = State::new(lane(), limit, policy, Epoch(0));
-        let mut dead = Vec::new();
+        let mut dead = Dead::new();
         let mut epoch = Epoch(0);
         let mut next = 0u64;
         let mut waiting: VecDeque<(u64, u32)> = VecDeque::new(); // model: what may still come out
@@ -121,7 +121,7 @@ proptest! {
                 Op::Cancel => if let Some(a) = permit.take() { s.cancel(a); },
                 Op::Reserve { .. } => {}
                 Op::Pop => match s.pop(epoch, &mut dead) {
-                    Pop::Data(c) => {
+                    Some(RawEvent::Data(c)) => {
                         let e = c.stamp.epochs.of(lane());
                         prop_assert!(e >= epoch, "an old chunk came out");
                         prop_assert_eq!(told, e, "its fence came first");
@@ -132,13 +132,13 @@ proptest! {
                             prop_assert!(dead.iter().any(|d| id(d) == i), "chunk {} vanished", i);
                         }
                     }
-                    Pop::Fence(e) => { prop_assert!(e > told); told = e; }
-                    Pop::End(_) => {
+                    Some(RawEvent::Fence(e)) => { prop_assert!(e > told); told = e; }
+                    Some(RawEvent::End(_)) => {
                         prop_assert!(finished);
                         if policy == Policy::Wait { prop_assert!(waiting.iter().all(|(_, e)| *e < epoch.0) || abandoned); }
                         ended += 1;
                     }
-                    Pop::Empty => prop_assert!(!finished),
+                    None => prop_assert!(!finished),
                 },
                 Op::Fence => epoch.0 += 1,
                 Op::Sweep => { s.sweep(epoch, &mut dead); }
@@ -152,7 +152,7 @@ proptest! {
         }
         if let Some(a) = permit { s.cancel(a); }
         loop {
-            match s.pop(epoch, &mut dead) { Pop::Empty | Pop::End(_) => break, _ => {} }
+            match s.pop(epoch, &mut dead) { None | Some(RawEvent::End(_)) => break, _ => {} }
         }
         prop_assert_eq!(s.window.used(), Amount::ZERO, "credit was lost");
         let _ = ended;
@@ -187,6 +187,24 @@ fn stale_credit_does_not_hold_up_the_new_turn() {
     assert_eq!(blocked.now_or_never(), Some(Err(Stop::Stale)), "the blocked sender is told at once");
     assert_eq!(rx.edge().stats(Mono(0)).used, Amount::ZERO, "swept without the receiver");
     tx.try_send(chunk(4, e.0, 1, 0)).unwrap();
+}
+
+/// A chunk that brings news of a fence raises its lane whichever way it is sent: epochs never fall along a queue, which
+/// is what lets a sweep stop at the first chunk that stays.
+#[test]
+fn a_permit_brings_news_of_a_fence_too() {
+    let lanes = Lanes::new();
+    let (tx, mut rx) = Edge::open(spec(items(4), Policy::Wait, lane()), &lanes, &Clock::system());
+    tx.try_send(chunk(1, 0, 1, 0)).unwrap();
+    let c = chunk(2, 3, 1, 0);
+    let permit = tx.reserve(&c.stamp, c.amount()).now_or_never().unwrap().unwrap_or_else(|_| panic!("there is room"));
+    permit.send(c).unwrap();
+    assert_eq!(lanes.cell(lane()).epoch(), Epoch(3));
+    assert_eq!(tx.try_send(chunk(3, 2, 1, 0)).unwrap_err().unwrap(), Stop::Stale);
+    assert!(matches!(rx.next().now_or_never(), Some(RawEvent::Fence(Epoch(3)))));
+    assert!(matches!(rx.next().now_or_never(), Some(RawEvent::Data(c)) if id(&c) == 2));
+    assert!(rx.next().now_or_never().is_none());
+    assert_eq!(rx.edge().stats(Mono(0)).used, Amount::ZERO);
 }
 
 #[test]

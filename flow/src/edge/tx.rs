@@ -4,7 +4,7 @@ use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use super::state::{Push, Terminal};
+use super::state::{Admit, Dead, Push, Terminal};
 use super::{Edge, keep, wake};
 use crate::owner::Owner;
 use crate::{Amount, Chunk, Stamp};
@@ -81,14 +81,46 @@ impl EdgeTx {
         .await
     }
 
+    /// Sends the last chunk of `chunks` without waiting; it stays there if there is no room. True if it was sent.
+    #[inline]
+    pub(crate) fn try_send_last(&self, chunks: &mut Vec<Chunk>) -> Result<bool, Stop> {
+        let e = &*self.edge;
+        let Some(chunk) = chunks.last() else { return Ok(true) };
+        e.news(&chunk.stamp);
+        let mut dead = Dead::new();
+        let mut guard = e.inner.lock();
+        let i = &mut *guard;
+        match i.state.admit(chunk, e.cell.epoch(), &mut dead) {
+            Admit::Yes(amount) => {
+                if let Some(chunk) = chunks.pop() {
+                    i.state.enqueue(chunk, amount);
+                }
+                i.unblock(&e.clock);
+                let rx = if i.waiting.is_some() { i.rx.take() } else { None };
+                drop(guard);
+                wake(rx);
+                Ok(true)
+            }
+            Admit::Full => {
+                // A sweep on the way may have left a fence to deliver.
+                let rx = if dead.is_empty() { None } else { i.rx.take() };
+                drop(guard);
+                wake(rx);
+                Ok(false)
+            }
+            refused => {
+                i.unblock(&e.clock);
+                drop(guard);
+                chunks.pop();
+                Err(if matches!(refused, Admit::Stale) { Stop::Stale } else { Stop::Gone })
+            }
+        }
+    }
+
     fn offer(&self, chunk: Chunk, cx: Option<&Context<'_>>) -> Result<(), Result<Stop, Chunk>> {
         let e = &*self.edge;
-        let newest = chunk.stamp.epochs.of(e.spec.lane);
-        if newest > e.cell.epoch() {
-            // A chunk from elsewhere may bring news of a fence: the epoch is the largest ever seen.
-            e.cell.raise(newest);
-        }
-        let mut dead = Vec::new();
+        e.news(&chunk.stamp);
+        let mut dead = Dead::new();
         let mut guard = e.inner.lock();
         let i = &mut *guard;
         let push = i.state.push(chunk, e.cell.epoch(), &mut dead);
@@ -130,7 +162,7 @@ impl EdgeTx {
         let epoch = stamp.epochs.of(e.spec.lane);
         let waits = &mut Waits { edge: &self.edge, armed: false };
         poll_fn(move |cx| {
-            let mut dead = Vec::new();
+            let mut dead = Dead::new();
             let mut guard = e.inner.lock();
             let i = &mut *guard;
             let now = e.cell.epoch();
@@ -215,7 +247,8 @@ impl RawPermit {
     pub(crate) fn send(mut self, chunk: Chunk) -> Result<(), Stop> {
         let Some(amount) = self.amount.take() else { return Err(Stop::Gone) };
         let e = &*self.edge;
-        let mut dead = Vec::new();
+        e.news(&chunk.stamp);
+        let mut dead = Dead::new();
         let mut guard = e.inner.lock();
         let i = &mut *guard;
         let push = i.state.fill(amount, chunk, e.cell.epoch(), &mut dead);

@@ -3,7 +3,7 @@
 use crate::error::{ErrorKind, RunError};
 use crate::{Chunk, Emit, Item, Stamp, Step, StepError};
 
-/// A [`Step`] over chunks.
+/// A [`Step`] over chunks. What it makes is put behind what `out` holds; after an error or a panic `out` is worthless.
 pub(crate) trait AnyStep: Send {
     fn step(&mut self, chunk: Chunk, out: &mut Vec<Chunk>) -> Result<(), StepError>;
     fn fence(&mut self);
@@ -19,9 +19,6 @@ impl<S: Step> Erased<S> {
     pub(crate) fn new(step: S) -> Self {
         Self { step, emit: Emit::default() }
     }
-    fn collect(&mut self, out: &mut Vec<Chunk>) {
-        out.extend(self.emit.drain().map(|(stamp, v)| Chunk { stamp, payload: v.into_payload() }));
-    }
 }
 
 impl<S: Step> AnyStep for Erased<S> {
@@ -30,17 +27,19 @@ impl<S: Step> AnyStep for Erased<S> {
             let text = format!("got {}, takes {}", p.medium().name(), S::In::MEDIUM.name());
             RunError::new(ErrorKind::Format, "", text)
         })?;
-        self.step.step(&chunk.stamp, input, &mut self.emit)?;
-        self.collect(out);
-        Ok(())
+        // The step writes into the caller's vector itself.
+        std::mem::swap(&mut self.emit.chunks, out);
+        let done = self.step.step(&chunk.stamp, input, &mut self.emit);
+        std::mem::swap(&mut self.emit.chunks, out);
+        done
     }
     fn fence(&mut self) {
-        self.emit.drain().for_each(drop);
         self.step.fence();
     }
     fn end(&mut self, stamp: &Stamp, out: &mut Vec<Chunk>) -> Result<(), StepError> {
-        self.step.end(stamp, &mut self.emit)?;
-        self.collect(out);
-        Ok(())
+        std::mem::swap(&mut self.emit.chunks, out);
+        let done = self.step.end(stamp, &mut self.emit);
+        std::mem::swap(&mut self.emit.chunks, out);
+        done
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::any::AnyStep;
 use super::{NodeError, NodeShared, panic_text};
-use crate::edge::{Edge, EdgeRx, RawEvent, Terminal};
+use crate::edge::{Edge, EdgeRx, RawEvent, Taken, Terminal};
 use crate::error::{ErrorKind, RunError};
 use crate::port::{Out, Sent};
 use crate::{Chunk, Epoch, Lane, Payload, Stamp};
@@ -48,8 +48,9 @@ pub(crate) async fn run_chain(mut rx: EdgeRx, mut links: Vec<Link>, mut out: Out
     let mut crossing = links.last().map(|l| Crossing::new(&rx, &l.shared));
     let mut last = Stamp::default();
     loop {
-        match rx.next().await {
-            RawEvent::Data(chunk) => {
+        match rx.next_into(&mut chain.current).await {
+            Taken::Data => {
+                let Some(chunk) = chain.current.last() else { continue };
                 if let Some(e) = rx.edge().mismatch(&chunk.payload) {
                     return Err(e.into());
                 }
@@ -59,14 +60,13 @@ pub(crate) async fn run_chain(mut rx: EdgeRx, mut links: Vec<Link>, mut out: Out
                 {
                     l.step.fence();
                 }
-                chain.current.push(chunk);
                 chain.through(&mut links, 0)?;
                 if chain.send(&mut out, tail.as_deref()).await == Sent::Gone {
                     return Ok(());
                 }
             }
-            RawEvent::Fence(_) => links.iter_mut().for_each(|l| l.step.fence()),
-            RawEvent::End(Terminal::End) => {
+            Taken::Fence => links.iter_mut().for_each(|l| l.step.fence()),
+            Taken::End(Terminal::End) => {
                 for i in 0..links.len() {
                     chain.end(&mut links, i, &last)?;
                     chain.through(&mut links, i + 1)?;
@@ -76,7 +76,7 @@ pub(crate) async fn run_chain(mut rx: EdgeRx, mut links: Vec<Link>, mut out: Out
                 }
                 return Ok(());
             }
-            RawEvent::End(Terminal::Error(e)) => return Err(e.into()),
+            Taken::End(Terminal::Error(e)) => return Err(e.into()),
         }
     }
 }
@@ -107,8 +107,15 @@ impl Chain {
             if self.current.is_empty() {
                 return Ok(());
             }
-            for chunk in self.current.drain(..) {
+            // Nearly always one: popped, it is moved once and without the bookkeeping of a drain.
+            if self.current.len() == 1
+                && let Some(chunk) = self.current.pop()
+            {
                 link.run(chunk, &mut self.next)?;
+            } else {
+                for chunk in self.current.drain(..) {
+                    link.run(chunk, &mut self.next)?;
+                }
             }
             link.pass(&mut self.next);
             std::mem::swap(&mut self.current, &mut self.next);
@@ -125,23 +132,22 @@ impl Chain {
         l.pass(&mut self.current);
         Ok(())
     }
+    /// Sends what is in `current`, in order.
     async fn send(&mut self, out: &mut Out<Payload>, tail: Option<&NodeShared>) -> Sent {
-        let mut result = Sent::Queued;
+        if let Some(node) = tail {
+            self.current.iter().for_each(|c| node.note_latency(&c.stamp));
+        }
+        if self.current.len() == 1
+            && let Some(sent) = out.try_send_last(&mut self.current)
+        {
+            return sent;
+        }
         for chunk in self.current.drain(..) {
-            if let Some(node) = tail {
-                node.note_latency(&chunk.stamp);
-            }
-            let sent = match out.try_send_chunk(chunk) {
-                Ok(sent) => sent,
-                Err(chunk) => out.send_chunk(chunk).await,
-            };
-            if sent == Sent::Gone {
-                result = sent;
-                break;
+            if out.send_chunk(chunk).await == Sent::Gone {
+                return Sent::Gone;
             }
         }
-        self.current.clear();
-        result
+        Sent::Queued
     }
 }
 

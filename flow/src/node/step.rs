@@ -3,7 +3,9 @@
 //! A step is synchronous, knows no engine and no runtime, and can be moved to a compute pool. It runs to completion
 //! once called. State of the stream (a dangling byte, a filter's history) is plain fields and is reset by a fence.
 
-use crate::{Item, MediaTime, Stamp};
+use std::marker::PhantomData;
+
+use crate::{Chunk, Item, MediaTime, Stamp};
 
 /// Maps one chunk to some.
 pub trait Step: Send + 'static {
@@ -36,30 +38,29 @@ pub type StepError = Box<dyn std::error::Error + Send + Sync>;
 
 /// Where a step puts what it makes.
 pub struct Emit<T> {
-    items: Vec<(Stamp, T)>,
+    pub(crate) chunks: Vec<Chunk>,
+    kind: PhantomData<fn(T)>,
 }
 
 impl<T> Default for Emit<T> {
     fn default() -> Self {
-        Self { items: Vec::new() }
+        Self { chunks: Vec::new(), kind: PhantomData }
     }
 }
 
-impl<T> Emit<T> {
+impl<T: Item> Emit<T> {
     /// Gives one value under a stamp made from the input's ([`Stamp::child`]).
+    #[inline]
     pub fn push(&mut self, stamp: Stamp, value: T) {
-        self.items.push((stamp, value));
+        self.chunks.push(Chunk { stamp, payload: value.into_payload() });
     }
     /// Gives one value of length `len` at `pts`, with the epochs and origin of `from`.
+    #[inline]
     pub fn put(&mut self, from: &Stamp, pts: MediaTime, len: MediaTime, value: T) {
         self.push(from.child(pts, len), value);
     }
-    /// What has been given so far.
-    pub fn items(&self) -> &[(Stamp, T)] {
-        &self.items
-    }
     /// Takes what has been given, in order.
     pub fn drain(&mut self) -> impl Iterator<Item = (Stamp, T)> + '_ {
-        self.items.drain(..)
+        self.chunks.drain(..).filter_map(|c| Some((c.stamp, T::from_payload(c.payload).ok()?)))
     }
 }
