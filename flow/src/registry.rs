@@ -31,6 +31,16 @@ pub trait Make: Send + Sync + 'static {
         Ok(())
     }
 
+    /// Looks at the machine: whether the files that a node with these options will read are there and whole. Fetches
+    /// nothing and loads nothing. What [`Make::build`] could fetch is no error, unless `cx` is offline.
+    ///
+    /// # Errors
+    /// An [`OptionError`] that names the option, and says what is missing and how to get it.
+    fn look(config: &Self::Config, cx: &BuildCx) -> Result<(), OptionError> {
+        let _ = (config, cx);
+        Ok(())
+    }
+
     /// Makes what sessions are made of. Runs once per node of a graph, on a thread where blocking is allowed: load
     /// models here, and let the returned [`Body`] make cheap per-session instances.
     ///
@@ -62,6 +72,11 @@ impl OptionError {
 pub trait Configured: Send + Sync + 'static {
     /// The schema, refined by the options.
     fn schema(&self) -> &Schema;
+    /// See [`Make::look`].
+    ///
+    /// # Errors
+    /// As [`Make::look`].
+    fn look(&self, cx: &BuildCx) -> Result<(), OptionError>;
     /// See [`Make::build`].
     ///
     /// # Errors
@@ -258,6 +273,9 @@ impl<M: Make> AnyMake for MakeOf<M> {
 impl<M: Make> Configured for Ready<M> {
     fn schema(&self) -> &Schema {
         &self.schema
+    }
+    fn look(&self, cx: &BuildCx) -> Result<(), OptionError> {
+        M::look(&self.config, cx)
     }
     fn build(&self, cx: &BuildCx) -> Result<Body, BuildError> {
         M::build(&self.config, cx)

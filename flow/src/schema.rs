@@ -3,7 +3,7 @@
 //! A [`Schema`] holds facts, not behaviour: ports and their kinds, options, whether a step is cheap or heavy, which
 //! inputs tolerate loss. It is made once per node type and refined by the options of one node of a graph.
 
-use crate::Kind;
+use crate::{Kind, MediaTime};
 
 /// The declared facts of a node type.
 #[derive(Clone, Debug, Default)]
@@ -62,6 +62,8 @@ pub struct Port {
     pub lossy: bool,
     /// Inputs only: may close a cycle.
     pub feedback: bool,
+    /// Outputs only: media time of the longest chunk that it gives, where the options decide it; else zero.
+    pub longest: MediaTime,
     /// What it is for, in one line.
     pub about: String,
 }
@@ -76,8 +78,15 @@ impl Port {
             required: true,
             lossy: false,
             feedback: false,
+            longest: MediaTime::ZERO,
             about: about.to_owned(),
         }
+    }
+    /// It gives no chunk longer than `len`, and chunks of that length. An edge must have room for one.
+    #[must_use]
+    pub fn longest(mut self, len: MediaTime) -> Self {
+        self.longest = len;
+        self
     }
     /// It may stay unfed, or untaken.
     #[must_use]

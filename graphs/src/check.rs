@@ -23,7 +23,7 @@ pub fn check(args: &CheckArgs, registry: &Registry) -> Result<(), Failure> {
     if let Some(key) = &args.explain {
         return explain(&file, key, args.json);
     }
-    let (plan, warnings) = load::check(&file, registry)?;
+    let (plan, warnings) = load::check_files(&file, registry, args.offline)?;
     let described = plan.describe();
     if args.json {
         output::json(&json!({ "ok": true, "plan": described, "diagnostics": warnings.to_json() }));

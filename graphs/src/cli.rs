@@ -141,6 +141,9 @@ pub struct CheckArgs {
     /// Print a value and which layer set it: `session.max-sessions`
     #[arg(long, value_name = "KEY")]
     pub explain: Option<String>,
+    /// Also require that models which could be fetched are in the cache already
+    #[arg(long)]
+    pub offline: bool,
     /// List all codes of findings with what they mean
     #[arg(long)]
     pub codes: bool,

@@ -28,10 +28,15 @@ pub fn check(file: &GraphFile, registry: &Registry) -> Result<(Plan, Warnings), 
     file.check(registry, &machine()).map_err(Failure::Graph)
 }
 
+/// The same, and whether the files that the nodes name are there and whole.
+pub fn check_files(file: &GraphFile, registry: &Registry, offline: bool) -> Result<(Plan, Warnings), Failure> {
+    file.check(registry, &CheckCx { files: true, offline, ..machine() }).map_err(Failure::Graph)
+}
+
 /// What a check may know about this machine.
 fn machine() -> CheckCx {
     let env: BTreeMap<String, String> = environment().collect();
-    CheckCx { host_memory: host_memory(), device_memory: None, env: Some(env) }
+    CheckCx { host_memory: host_memory(), env: Some(env), ..CheckCx::default() }
 }
 
 /// The environment; what is not UTF-8 cannot stand in a graph and is left out.

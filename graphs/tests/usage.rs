@@ -31,6 +31,24 @@ fn a_wrong_graph_is_refused_with_all_that_is_wrong() {
 }
 
 #[test]
+fn a_check_looks_at_the_files_of_models() {
+    let (dir, path) = graph(
+        "graph: g\nsession: { mode: duplex }\nnodes:\n  mic: { use: session.in, audio: { rate: 16000 } }\n  vad: { use: speech.vad, in: mic }\n  out: { use: session.out, in: vad }\n",
+    );
+    let check = |more: &[&str]| {
+        Ran::of(omni().env("OMNI_FLOW_CACHE", dir.path()).args(["check", &path]).args(more).output().unwrap())
+    };
+    check(&[]).expect(0);
+    check(&["--offline"]).expect(2).complains(&["G113", "g.yaml:5:", "not in the cache", "models pull silero-vad"]);
+    check(&["--set", "nodes.vad.model=silero"]).expect(2).complains(&["G113", "`silero`", "silero-vad"]);
+    check(&["--set", "nodes.vad.model=./none.onnx"]).expect(2).complains(&["G113", "none.onnx", "folder of the graph"]);
+    let folder = dir.path().join("models/silero-vad");
+    fs::create_dir_all(&folder).unwrap();
+    fs::write(folder.join("silero_vad_16k_op15.onnx"), b"something else").unwrap();
+    check(&[]).expect(2).complains(&["G113", "wrong size or sum", "models pull silero-vad"]);
+}
+
+#[test]
 fn a_graph_that_is_not_there_is_named() {
     run(&["check", "no/such.yaml"]).expect(2).complains(&["no/such.yaml"]);
 }

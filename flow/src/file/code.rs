@@ -56,6 +56,7 @@ codes! {
     Option = "G110", "an option cannot be used", "The node type refuses the value of this option.";
     NotYet = "G111", "not on this place yet", "The key is part of graph files, but this version runs a graph in one process only. It is refused rather than ignored.";
     ReferenceName = "G112", "a name of another system is used", "The name is understood, but the name of this system is clearer.";
+    ModelFile = "G113", "a file that a node names is missing or damaged", "`omni-flow check` looks whether the files that nodes will read are there and whole. `omni-flow models` lists, fetches and verifies models.";
     UnknownType = "G201", "unknown node type", "`omni-flow nodes` lists the types that this program knows.";
     UnknownEnd = "G202", "an edge begins or ends nowhere", "Edges are written on the consumer: `in: node`, `in: node.port`, or by input port.";
     KindMismatch = "G203", "the ends of an edge do not agree", "There is no negotiation of formats: what the producer gives must be what the consumer takes. Put a converter between them.";
@@ -75,6 +76,7 @@ codes! {
     Bounds = "G217", "an edge without a bound", "At least one of `items`, `bytes` and `span` must be a limit.";
     NoNodes = "G218", "a graph without nodes", "A graph has at least one node.";
     ManyNodes = "G219", "a graph with too many nodes", "A graph has at most 1024 nodes.";
+    Window = "G220", "a window smaller than a chunk", "A chunk longer than the window still passes, but only when the edge is empty, so that producer and consumer take turns instead of working side by side.";
 }
 
 impl fmt::Display for Code {

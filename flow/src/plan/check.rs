@@ -15,7 +15,8 @@ use crate::registry::{RESERVED, Registry, is_name};
 use crate::units::Size;
 use crate::{Lane, MAX_LANES, Place};
 
-/// What a check may know about the machine. Nothing is looked up by the check itself.
+/// What a check may know about the machine. Nothing is looked up by the check itself, but for what [`CheckCx::files`]
+/// asks.
 #[derive(Clone, Debug, Default)]
 pub struct CheckCx {
     /// Memory of the machine in bytes, against which budgets are summed; `None` = not checked.
@@ -24,6 +25,10 @@ pub struct CheckCx {
     pub device_memory: Option<u64>,
     /// Variables for `${env:NAME}`; `None` = references are kept as they are, and no error if unset.
     pub env: Option<BTreeMap<String, String>>,
+    /// Look whether the files that nodes name are there and whole ([`Make::look`](crate::Make::look)); reads them.
+    pub files: bool,
+    /// With `files`: what could be fetched must be there too.
+    pub offline: bool,
 }
 
 /// Findings that do not stop a graph.

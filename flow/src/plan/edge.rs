@@ -119,12 +119,13 @@ pub(super) fn wires(c: &mut Check<'_>, drafts: &mut [Draft<'_>]) -> Vec<Wire> {
             let Some(from) = set.from.and_then(|t| output(c, drafts, t).map(|f| (f, t.span))) else { continue };
             let ((node, out), span) = from;
             let (Some(p), Some(out)) = (port, out) else { continue };
+            let limit = roomy(c, set.limit, set.span, &drafts[node], out);
             let feedback = target.is_some_and(|(port, _)| port.feedback);
             all.push(Wire {
                 from: (node, out),
                 to: (i, p),
                 span,
-                limit: set.limit,
+                limit,
                 policy: set.policy,
                 deadline: set.deadline,
                 class: set.class,
@@ -136,6 +137,21 @@ pub(super) fn wires(c: &mut Check<'_>, drafts: &mut [Draft<'_>]) -> Vec<Wire> {
         }
     }
     all
+}
+
+/// The bounds, with room for the longest chunk: a window that was given must have it, another one gets it.
+fn roomy(c: &mut Check<'_>, mut limit: Amount, given: Option<Span>, from: &Draft<'_>, out: usize) -> Amount {
+    let Some(port) = from.schema.as_ref().and_then(|s| s.outputs.get(out)) else { return limit };
+    if limit.span >= port.longest {
+        return limit;
+    }
+    if let Some(at) = given {
+        let (has, needs) = (Dur(limit.span.to_duration()), Dur(port.longest.to_duration()));
+        let m = format!("the window holds {has}, but a chunk of `{}.{}` is {needs} long", from.name, port.name);
+        c.error(Code::Window, at, m, format!("write `span: {needs}` or more"));
+    }
+    limit.span = port.longest;
+    limit
 }
 
 /// A map without `from` that has keys of an edge, and no input's name, was meant as the long form.
@@ -249,6 +265,8 @@ struct Set<'t> {
     policy: Policy,
     deadline: Option<Duration>,
     class: EdgeClass,
+    /// Where the edge's own window in media time stands, if it has one.
+    span: Option<Span>,
 }
 
 /// Reads a source in its short or long form.
@@ -262,6 +280,7 @@ fn options<'t>(c: &mut Check<'_>, t: &'t Tree, target: Target<'_>, is_default: b
         policy: Policy::Wait,
         deadline: Some(DEADLINE),
         class: EdgeClass::Normal,
+        span: None,
     };
     // Values of `defaults.edge` were checked once; what is wrong there is not said again.
     if let Some(d) = target.defaults {
@@ -310,6 +329,7 @@ fn options<'t>(c: &mut Check<'_>, t: &'t Tree, target: Target<'_>, is_default: b
         c.error(Code::MissingKey, t.span, "the edge has no `from`", "add `from: NODE`");
     }
     window(c, t, &mut limit);
+    set.span = t.find("window.span").map(|t| t.span);
     if limit.items == u64::MAX && limit.bytes == u64::MAX && limit.span == MediaTime::from_ticks(i64::MAX) {
         let at = t.get("window").map_or(t.span, |w| w.span);
         c.error(Code::Bounds, at, "the edge has no bound", "give at least one of `items`, `bytes`, `span`");

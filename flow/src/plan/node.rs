@@ -10,7 +10,7 @@ use crate::file::secrets::{Reference, is_secret, reference};
 use crate::file::{Code, Diagnostic, Entry, Span, Tree, Value, kebab, same_key};
 use crate::registry::{Configured, RESERVED, is_name, options_of};
 use crate::units::{Dur, Size};
-use crate::{Kind, Lane, Schema, Weight};
+use crate::{BuildCx, Kind, Lane, Schema, Weight};
 
 /// A node as far as it could be understood.
 pub(super) struct Draft<'a> {
@@ -107,6 +107,20 @@ impl<'a> Draft<'a> {
         options.span = e.key_span;
         match make.configure(&options) {
             Ok(configured) => {
+                if c.cx.files {
+                    let cx = BuildCx {
+                        path: e.key.clone(),
+                        folder: c.file.folder().to_owned(),
+                        offline: c.cx.offline,
+                        ..BuildCx::default()
+                    };
+                    if let Err(wrong) = configured.look(&cx) {
+                        let at = options.get(&wrong.option).map_or(kind.span, |t| t.span);
+                        let d =
+                            Diagnostic::error(Code::ModelFile, at, format!("`{}`: {}", wrong.option, wrong.message));
+                        c.out.push(if wrong.hint.is_empty() { d } else { d.hint(wrong.hint) });
+                    }
+                }
                 self.schema = Some(configured.schema().clone());
                 self.configured = Some(configured);
             }

@@ -43,6 +43,14 @@ fn a_right_graph_becomes_a_plan() {
 }
 
 #[test]
+fn a_window_that_is_not_given_has_room_for_the_longest_chunk() {
+    let text = "graph: a\nnodes:\n  mic: { use: session.in }\n  block: { use: audio.frame, length: 900ms, in: mic }\n  end: { use: file.out, in: block }\n";
+    let (plan, _) = check(text).unwrap_or_else(|d| panic!("{d}"));
+    assert_eq!(plan.edges[0].limit.span, MediaTime::from_millis(500));
+    assert_eq!(plan.edges[1].limit.span, MediaTime::from_millis(900));
+}
+
+#[test]
 fn sessions_follow_the_smallest_shared_stage() {
     let text = VOICE.replace(", max_sessions: 4", "");
     assert_eq!(check(&text).unwrap().0.session.max_sessions, 3);

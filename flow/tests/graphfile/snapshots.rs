@@ -40,7 +40,8 @@ fn findings_read_as_agreed_and_every_code_has_one() {
     assert!(missing.is_empty(), "no snapshot shows {missing:?}");
 }
 
-/// First lines of a file that begin with `#!` set layers: `#! set KEY=VALUE`, `#! env NAME=VALUE`, `#! memory 1MiB`.
+/// First lines of a file that begin with `#!` set layers: `#! set KEY=VALUE`, `#! env NAME=VALUE`, `#! memory 1MiB`; `#! look FILES`
+/// looks at files too, with `offline` as if nothing could be fetched.
 fn run(path: &Path) -> omni_flow::Diagnostics {
     let text = std::fs::read_to_string(path).unwrap_or_default();
     let mut over = Layers::default();
@@ -51,6 +52,7 @@ fn run(path: &Path) -> omni_flow::Diagnostics {
             "set" => over.sets.push(rest.to_owned()),
             "override" => over.overrides.push(rest.to_owned()),
             "env" => over.env.extend(rest.split_once('=').map(|(k, v)| (k.to_owned(), v.to_owned()))),
+            "look" => (cx.files, cx.offline) = (true, rest == "offline"),
             "memory" => cx.host_memory = Some(rest.parse::<omni_flow::units::Size>().unwrap().0),
             _ => panic!("{line}"),
         }

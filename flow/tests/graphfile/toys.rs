@@ -1,7 +1,9 @@
 //! Node types that only declare facts: enough to read, check and draw graphs.
 
 use omni_flow::units::{Dur, Size};
-use omni_flow::{Body, BuildCx, BuildError, Client, Kind, Make, Medium, Opt, OptionError, Port, Registry, Schema};
+use omni_flow::{
+    Body, BuildCx, BuildError, Client, Kind, Make, MediaTime, Medium, Opt, OptionError, Port, Registry, Schema,
+};
 use serde::Deserialize;
 
 fn kind(s: &str) -> Kind {
@@ -230,11 +232,55 @@ toy!(
 );
 toy!(Sink, "file.out", Nothing, Schema::new("Ends here.").input(Port::new("in", Kind::of(Medium::Any), "any")));
 
+#[derive(Deserialize)]
+pub struct Blocks {
+    length: Dur,
+}
+toy!(
+    Framer,
+    "audio.frame",
+    Blocks,
+    Schema::new("Cuts blocks.")
+        .input(Port::new("in", kind("audio"), "samples"))
+        .output(Port::new("out", kind("audio"), "blocks").like("in"))
+        .option(Opt::required("length", "duration", "length of a block")),
+    |c: &Blocks, s: &mut Schema| {
+        s.outputs[0].longest = MediaTime::from_duration(c.length.0);
+        Ok(())
+    }
+);
+
+#[derive(Deserialize)]
+pub struct Named {
+    model: String,
+}
+/// Its model is a file; a name in the catalogue could be fetched.
+pub struct Translator;
+impl Make for Translator {
+    const NAME: &'static str = "model.translate";
+    type Config = Named;
+    fn schema() -> Schema {
+        Schema::new("Text to text.")
+            .input(Port::new("in", kind("text"), "text"))
+            .output(Port::new("out", kind("text"), "text"))
+            .option(Opt::required("model", "text", "a file, or the name of one"))
+            .shared()
+    }
+    fn look(config: &Named, cx: &BuildCx) -> Result<(), OptionError> {
+        let there = if config.model.contains('/') { cx.folder.join(&config.model).exists() } else { !cx.offline };
+        let hint = "relative paths start at the folder of the graph file";
+        if there { Ok(()) } else { Err(OptionError::new("model", format!("there is no `{}`", config.model), hint)) }
+    }
+    fn build(_: &Named, _: &BuildCx) -> Result<Body, BuildError> {
+        Err(BuildError::new("a toy"))
+    }
+}
+
 pub fn registry() -> Registry {
     let mut r = Registry::new();
     r.add::<SessionIn>().unwrap().add::<SessionOut>().unwrap().add::<Resampler>().unwrap().add::<Vad>().unwrap();
     r.add::<Turn>().unwrap().add::<Recogniser>().unwrap().add::<Chat>().unwrap().add::<Talker>().unwrap();
     r.add::<Playout>().unwrap().add::<Join>().unwrap().add::<Pass>().unwrap().add::<Loop>().unwrap();
-    r.add::<Encode>().unwrap().add::<Sink>().unwrap();
+    r.add::<Encode>().unwrap().add::<Sink>().unwrap().add::<Framer>().unwrap().add::<Translator>().unwrap();
     r
 }

@@ -114,12 +114,15 @@ impl Make for Frames {
             .option(Opt::new("tail", "pad|short|drop", "pad", "what becomes of the rest at the end of a segment"))
             .example("frames: { use: audio.frame, length: 20ms, in: mic }")
     }
-    fn refine(config: &Self::Config, _: &mut Schema) -> Result<(), OptionError> {
+    fn refine(config: &Self::Config, schema: &mut Schema) -> Result<(), OptionError> {
         match (config.length, config.samples) {
             (Some(_), Some(_)) => {
                 Err(OptionError::new("samples", "is given together with `length`", "keep one of the two"))
             }
-            (Some(d), None) => check_frame("length", d.0),
+            (Some(d), None) => {
+                schema.outputs[0].longest = MediaTime::from_duration(d.0);
+                check_frame("length", d.0)
+            }
             (None, Some(n)) if !(1..=192_000).contains(&n) => {
                 Err(OptionError::new("samples", format!("is {n}, outside 1 to 192000"), "write for instance 512"))
             }

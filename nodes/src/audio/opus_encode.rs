@@ -186,6 +186,7 @@ impl Make for OpusEncode {
         }
         schema.inputs[0].kind =
             Kind { rate: Some(config.rate), channels: Some(u16::from(config.channels)), ..Kind::of(Medium::Audio) };
+        schema.outputs[0].longest = MediaTime::from_duration(config.frame.0);
         Ok(())
     }
     fn build(config: &Self::Config, _: &BuildCx) -> Result<Body, BuildError> {

@@ -141,6 +141,7 @@ impl Make for Tone {
             return Err(OptionError::new("freq", words, "lower it, or raise `rate`"));
         }
         schema.outputs[0].kind = f32_audio(Some(config.rate), Some(config.channels));
+        schema.outputs[0].longest = MediaTime::from_duration(config.frame.0);
         Ok(())
     }
     fn build(config: &Self::Config, _: &BuildCx) -> Result<Body, BuildError> {

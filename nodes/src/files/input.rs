@@ -225,7 +225,16 @@ impl Make for FileIn {
         config.rate.map_or(Ok(()), check_rate)?;
         config.channels.map_or(Ok(()), check_channels)?;
         schema.outputs[0].kind = f32_audio(config.rate, config.channels);
+        schema.outputs[0].longest = MediaTime::from_duration(config.frame.0);
         Ok(())
+    }
+    fn look(config: &Self::Config, cx: &BuildCx) -> Result<(), OptionError> {
+        let path = located(&cx.folder, &config.path);
+        if path.as_os_str() == "-" || path.exists() {
+            return Ok(());
+        }
+        let m = format!("there is no `{}`", path.display());
+        Err(OptionError::new("path", m, "relative paths start at the folder of the graph file"))
     }
     fn build(config: &Self::Config, cx: &BuildCx) -> Result<Body, BuildError> {
         let (config, path) = (config.clone(), located(&cx.folder, &config.path));

@@ -12,7 +12,7 @@ use omni_flow::{
 use serde::Deserialize;
 
 use super::files::pick;
-use super::{fetch, remote};
+use super::{fetch, look, remote};
 use crate::chat::{Builtin, ChatModel, ChatOptions, ChatSlot, Message, Sampling, Step};
 
 /// The node type `model.chat`.
@@ -175,6 +175,9 @@ impl Make for ModelChat {
             return Err(OptionError::new("api-key-env", "is given without `base-url`", "leave it out"));
         }
         Ok(())
+    }
+    fn look(config: &ChatConfig, cx: &BuildCx) -> Result<(), OptionError> {
+        if config.base_url.is_some() { Ok(()) } else { look("model", &config.model, cx) }
     }
     fn build(config: &ChatConfig, cx: &BuildCx) -> Result<Body, BuildError> {
         if config.base_url.is_some() {

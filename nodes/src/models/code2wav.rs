@@ -10,6 +10,7 @@ use omni_flow::{
 };
 use serde::Deserialize;
 
+use super::look;
 use super::talker::{default_voice, voice};
 use crate::piper::{Decoder, Voice, Window};
 
@@ -58,6 +59,9 @@ impl Make for ModelCode2wav {
             }
         }
         Ok(())
+    }
+    fn look(config: &Code2wavConfig, cx: &BuildCx) -> Result<(), OptionError> {
+        look("voice", &config.voice, cx)
     }
     fn build(config: &Code2wavConfig, cx: &BuildCx) -> Result<Body, BuildError> {
         let voice = voice(&config.voice, cx)?;

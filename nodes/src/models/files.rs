@@ -3,9 +3,9 @@
 use std::path::Path;
 use std::sync::LazyLock;
 
-use omni_flow::{BuildCx, BuildError};
+use omni_flow::{BuildCx, BuildError, OptionError};
 
-use crate::catalogue::{Bars, Catalogue, FetchOptions, ModelFiles, Spec};
+use crate::catalogue::{Bars, Catalogue, FetchOptions, Health, ModelFiles, Spec};
 
 /// One set of bars for all fetches of the process, so that they share the terminal.
 static BARS: LazyLock<Bars> = LazyLock::new(Bars::default);
@@ -21,6 +21,41 @@ pub fn fetch(model: &str, cx: &BuildCx) -> Result<ModelFiles, BuildError> {
     options.offline = cx.offline;
     let spec = in_folder(model, &cx.folder);
     catalogue.resolve(&spec, &options, &*BARS).map_err(BuildError::from_error)
+}
+
+/// Whether the files of `model`, the value of the option `option`, are there and whole. Reads them; fetches nothing.
+///
+/// # Errors
+/// A path that leads nowhere, a name that nobody knows, a file that is not as promised; offline also one that is missing.
+pub(crate) fn look(option: &str, model: &str, cx: &BuildCx) -> Result<(), OptionError> {
+    let wrong = |message: String, hint: &str| Err(OptionError::new(option, message, hint));
+    let catalogue = Catalogue::builtin().map_err(|e| OptionError::new(option, e.to_string(), ""))?;
+    let spec = in_folder(model, &cx.folder);
+    match spec.parse::<Spec>() {
+        Ok(Spec::Name(name)) => {
+            let asked = FetchOptions::from_env().and_then(|o| catalogue.verify(&name, &o.cache));
+            let files = asked.map_err(|e| OptionError::new(option, e.to_string(), ""))?;
+            let state = |h| files.iter().filter(|(_, x)| *x == h).map(|(f, _)| f.name.as_str()).collect::<Vec<_>>();
+            let (damaged, missing) = (state(Health::Damaged), state(Health::Missing));
+            if !damaged.is_empty() {
+                let m = format!("`{}` of model `{name}` has the wrong size or sum", damaged.join("`, `"));
+                return wrong(
+                    m,
+                    &format!("fetch it again: `omni-flow models rm {name} && omni-flow models pull {name}`"),
+                );
+            }
+            if cx.offline && !missing.is_empty() {
+                let m = format!("model `{name}` is not in the cache");
+                return wrong(m, &format!("fetch it: `omni-flow models pull {name}`"));
+            }
+            Ok(())
+        }
+        Ok(Spec::Path(path)) if !path.exists() => {
+            wrong(format!("there is no `{}`", path.display()), "relative paths start at the folder of the graph file")
+        }
+        Ok(_) => Ok(()),
+        Err(e) => wrong(e.to_string(), ""),
+    }
 }
 
 /// A relative path is meant from the graph file's folder; all else stays.

@@ -17,7 +17,7 @@ pub use chat::ModelChat;
 #[cfg(feature = "piper")]
 pub use code2wav::ModelCode2wav;
 pub use files::fetch;
-pub(crate) use files::onnx;
+pub(crate) use files::{look, onnx};
 #[cfg(feature = "piper")]
 pub use talker::ModelTalker;
 #[cfg(feature = "whisper")]

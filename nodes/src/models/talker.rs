@@ -11,8 +11,8 @@ use omni_flow::{
 };
 use serde::Deserialize;
 
-use super::fetch;
 use super::files::pick;
+use super::{fetch, look};
 use crate::catalogue::ModelFiles;
 use crate::chunking::{ChunkConfig, Chunker, Load, Policy, StreamStart};
 use crate::piper::{Scales, Voice};
@@ -83,6 +83,9 @@ impl Make for ModelTalker {
             }
         }
         Ok(())
+    }
+    fn look(config: &TalkerConfig, cx: &BuildCx) -> Result<(), OptionError> {
+        look("voice", &config.voice, cx)
     }
     fn build(config: &TalkerConfig, cx: &BuildCx) -> Result<Body, BuildError> {
         let voice = voice(&config.voice, cx)?;

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use omni_flow::shared::{Member, SlotId, Stage, StageError};
-use omni_flow::{Body, BuildCx, BuildError, Kind, Make, Medium, Opt, Pcm, Port, Schema, Stamp};
+use omni_flow::{Body, BuildCx, BuildError, Kind, Make, Medium, Opt, OptionError, Pcm, Port, Schema, Stamp};
 use serde::Deserialize;
 
-use super::fetch;
+use super::{fetch, look};
 use crate::whisper::{Progress, Recognition, Recognizer, WhisperFiles, WhisperModel};
 
 /// The node type `model.whisper`.
@@ -35,6 +35,9 @@ impl Make for ModelWhisper {
             .option(Opt::maybe("language", "text", "language code, for models of several; found by itself if left out"))
             .shared()
             .example("asr: { use: model.whisper, in: turn.utterance }")
+    }
+    fn look(config: &WhisperConfig, cx: &BuildCx) -> Result<(), OptionError> {
+        look("model", &config.model, cx)
     }
     fn build(config: &WhisperConfig, cx: &BuildCx) -> Result<Body, BuildError> {
         let files = fetch(&config.model, cx)?;

@@ -3,11 +3,11 @@
 use std::convert::Infallible;
 
 use omni_flow::{
-    Body, BuildCx, BuildError, Emit, Kind, Make, MediaTime, Opt, Pcm, Port, Schema, Stamp, Step, StepError,
+    Body, BuildCx, BuildError, Emit, Kind, Make, MediaTime, Opt, OptionError, Pcm, Port, Schema, Stamp, Step, StepError,
 };
 use serde::Deserialize;
 
-use crate::models::{fetch, onnx};
+use crate::models::{fetch, look, onnx};
 use crate::silero::{Framer, SileroModel, VoiceActivity, WINDOW};
 
 const RATE: u32 = 16_000;
@@ -40,6 +40,9 @@ impl Make for SpeechVad {
                 "name in the catalogue or path of a Silero v5 or v6 ONNX file",
             ))
             .example("vad: { use: speech.vad, in: mic }")
+    }
+    fn look(config: &VadConfig, cx: &BuildCx) -> Result<(), OptionError> {
+        look("model", &config.model, cx)
     }
     fn build(config: &VadConfig, cx: &BuildCx) -> Result<Body, BuildError> {
         let files = fetch(&config.model, cx)?;
