@@ -1,11 +1,11 @@
-//! Ten minutes of speech: WAV → 48 kHz → Opus (20 ms, 32 kbit/s, voice) → decode → 16 kHz, and resampling alone, beside
-//! the same pipelines of GStreamer where `gst-launch-1.0` is on the path.
+//! Ten minutes of speech: WAV → 48 kHz → Opus (20 ms, 32 kbit/s, voice) → decode → 16 kHz, and resampling alone,
+//! beside the same pipelines of GStreamer where `gst-launch-1.0` is on the path.
 //!
-//! `cargo bench -p omni-flow-media --bench pipeline [--features libopus] -- [FILE.wav] [ROUNDS]`; without a file the clips of
-//! `tests/data/audio` are repeated to ten minutes of 24 kHz. Every run is a process of its own, of us too, pinned to one
-//! core by `taskset` where there is one; opponents take turns within a round. What counts is CPU time (user and system,
-//! the process's start included), the median of the rounds. `OMNI_FLOW_GST_LIBOPUS` names a folder with another
-//! `libopus.so.0` for GStreamer, so that both sides can have the same codec.
+//! `cargo bench -p omni-flow-media --bench pipeline [--features libopus] -- [FILE.wav] [ROUNDS]`; without a file the
+//! clips of `tests/data/audio` are repeated to ten minutes of 24 kHz. Every run is a process of its own, of us too,
+//! pinned to one core by `taskset` where there is one; opponents take turns within a round. What counts is CPU time
+//! (user and system, the process's start included), the median of the rounds. `OMNI_FLOW_GST_LIBOPUS` names a folder
+//! with another `libopus.so.0` for GStreamer, so that both sides can have the same codec.
 
 use std::{
     hint::black_box,

@@ -1,7 +1,7 @@
 //! Opus inside another container (WebM, Matroska, MP4): packets come from symphonia, which has no decoder for them.
 //!
-//! Always 48 kHz. The pre-skip is dropped and the gain applied. Padding at the end stays where the container says nothing
-//! of it that reaches us: up to one packet of near silence.
+//! Always 48 kHz. The pre-skip is dropped and the gain applied. Padding at the end stays where the container says
+//! nothing of it that reaches us: up to one packet of near silence.
 
 use super::AudioFileError;
 use crate::ogg_opus::OpusHead;

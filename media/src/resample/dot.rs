@@ -1,9 +1,10 @@
 //! The inner loop of the resampler, the same in every bit on every machine.
 //!
-//! Each output has eight running sums, one per lane, and one fixed tree at the end. The vector version (AVX2, chosen at
-//! run time) does the same multiplications and additions in the same order and uses no fused operation, so its error
-//! against the plain version is 0. It makes eight outputs of one phase at a time, which hides the latency of the additions
-//! and loads a coefficient once for all of them; where a ratio has too many phases for that, four outputs in a row.
+//! Each output has eight running sums, one per lane, and one fixed tree at the end. The vector version (AVX2, chosen
+//! at run time) does the same multiplications and additions in the same order and uses no fused operation, so its
+//! error against the plain version is 0. It makes eight outputs of one phase at a time, which hides the latency of the
+//! additions and loads a coefficient once for all of them; where a ratio has too many phases for that, four outputs in
+//! a row.
 
 use super::Position;
 
@@ -166,7 +167,7 @@ mod avx2 {
     unsafe fn same(coefficients: &[f32], x: *const f32, apart: usize) -> [f32; SAME] {
         let mut sums = [_mm256_setzero_ps(); SAME];
         for (block, c) in coefficients.as_chunks::<8>().0.iter().enumerate() {
-            // SAFETY: `c` holds eight values; the last value read is number `(SAME - 1) * apart + coefficients.len() - 1`.
+            // SAFETY: `c` holds eight values; the last one of `x` read is the last that may be.
             unsafe {
                 let c = _mm256_loadu_ps(c.as_ptr());
                 for (index, sum) in sums.iter_mut().enumerate() {
