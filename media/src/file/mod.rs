@@ -1,13 +1,15 @@
 //! Any audio file, decoded to interleaved `f32` packet by packet.
 //!
 //! The first bytes decide: WAV is read by [`crate::wav`], Ogg Opus by [`crate::ogg_opus`], all else by symphonia
-//! (feature `symphonia`, on by default).
-//! Memory is bounded by a packet, whatever the length of the file. What is not supported is a typed error that names the
-//! file and what is supported. Nothing is resampled or mixed down.
+//! (feature `symphonia`, on by default), with our decoder where Opus lies in WebM, Matroska or MP4. Memory is bounded
+//! by a packet, whatever the length of the file. What is not supported is a typed error that names the file and what
+//! is supported. Nothing is resampled or mixed down.
 
 mod error;
 mod input;
 mod opus;
+#[cfg(feature = "symphonia")]
+mod opus_track;
 #[cfg(feature = "symphonia")]
 mod packets;
 mod sniff;

@@ -1,4 +1,4 @@
-//! Files that symphonia decodes, a packet at a time.
+//! Files that symphonia reads, a packet at a time; it decodes them too, except Opus, which is ours.
 //!
 //! Packets that cannot be decoded are left out and counted; a file that ends inside a packet ends there. A panic inside
 //! symphonia is caught and becomes the error of this file: its parsers are not ours, and no input may end the process.
@@ -6,6 +6,7 @@
 use std::io::ErrorKind;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use symphonia::core::codecs::audio::well_known::CODEC_ID_OPUS;
 use symphonia::core::codecs::audio::{AudioDecoder, AudioDecoderOptions};
 use symphonia::core::errors::Error;
 use symphonia::core::formats::probe::Hint;
@@ -13,12 +14,14 @@ use symphonia::core::formats::{FormatOptions, FormatReader, TrackType};
 use symphonia::core::io::{MediaSourceStream, MediaSourceStreamOptions};
 use symphonia::core::meta::MetadataOptions;
 
+use super::opus_track::OpusTrack;
 use super::{AudioFileError, Input, checked};
+use crate::opus::TICKS;
 use crate::pcm::PcmSpec;
 
 pub(super) struct Packets {
     format: Box<dyn FormatReader>,
-    decoder: Box<dyn AudioDecoder>,
+    decoder: Codec,
     track: u32,
     spec: PcmSpec,
     total: Option<u64>,
@@ -28,6 +31,11 @@ pub(super) struct Packets {
     frames: u64,
     damaged: u64,
     ended: bool,
+}
+
+enum Codec {
+    Symphonia(Box<dyn AudioDecoder>),
+    Opus(Box<OpusTrack>),
 }
 
 /// One attempt to get samples.
@@ -122,7 +130,18 @@ impl Packets {
         if packet.track_id != self.track {
             return Ok(Got::Nothing);
         }
-        match self.decoder.decode(&packet) {
+        let decoder = match &mut self.decoder {
+            Codec::Symphonia(decoder) => decoder,
+            Codec::Opus(opus) => {
+                let spec = checked(name, TICKS, opus.channels())?;
+                if opus.decode(&packet.data, packet.trim_end.get(), &mut self.scratch).is_err() {
+                    self.damaged += 1;
+                    return Ok(Got::Nothing);
+                }
+                return Ok(if self.scratch.is_empty() { Got::Nothing } else { Got::Samples(spec) });
+            }
+        };
+        match decoder.decode(&packet) {
             Ok(buffer) if buffer.frames() == 0 => Ok(Got::Nothing),
             Ok(buffer) => {
                 let spec = checked(name, buffer.spec().rate(), buffer.spec().channels().count())?;
@@ -130,7 +149,7 @@ impl Packets {
                 Ok(Got::Samples(spec))
             }
             Err(Error::ResetRequired) => {
-                self.decoder.reset();
+                decoder.reset();
                 Ok(Got::Nothing)
             }
             Err(Error::DecodeError(_) | Error::IoError(_)) => {
@@ -159,15 +178,23 @@ fn open(input: Input, name: &str) -> Result<Packets, AudioFileError> {
     Ok(Packets { format, decoder, track: id, spec, total, first, scratch, frames: 0, damaged: 0, ended: false })
 }
 
-type Track = (Box<dyn AudioDecoder>, u32, Option<u64>);
+type Track = (Codec, u32, Option<u64>);
 
 fn track(format: &dyn FormatReader, name: &str) -> Result<Track, AudioFileError> {
     let track = format.default_track(TrackType::Audio).ok_or_else(|| unsupported(name, "a file without audio"))?;
     let params = track.codec_params.as_ref().and_then(|p| p.audio()).ok_or_else(|| unsupported(name, "its codec"))?;
+    if params.codec == CODEC_ID_OPUS {
+        let opus = OpusTrack::new(params.extra_data.as_deref().unwrap_or_default(), name)?;
+        // What the container states counts the pre-skip or comes in other units: the length is known at the end.
+        return Ok((Codec::Opus(Box::new(opus)), track.id, None));
+    }
     let decoder = symphonia::default::get_codecs()
         .make_audio_decoder(params, &AudioDecoderOptions::default())
-        .map_err(|error| typed(error, name))?;
-    Ok((decoder, track.id, track.num_frames))
+        .map_err(|error| match error {
+            Error::Unsupported(_) => unsupported(name, "its codec"),
+            error => typed(error, name),
+        })?;
+    Ok((Codec::Symphonia(decoder), track.id, track.num_frames))
 }
 
 fn unsupported(name: &str, what: &str) -> AudioFileError {

@@ -67,6 +67,11 @@ pub trait DecoderBackend: Send {
 /// Name of the backend that was built in.
 pub const NAME: &str = chosen::NAME;
 
+/// What the codec calls itself, with its version.
+pub fn version() -> &'static str {
+    chosen::version()
+}
+
 /// A new encoder; rate and channels have been checked.
 pub(super) fn encoder(
     rate: u32,

@@ -1,8 +1,9 @@
 //! Opus: packets, encoder, decoder, and the receiver that keeps the timeline of a lossy stream.
 //!
-//! The codec itself is libopus 1.3.1, by default its pure Rust port, with the feature `libopus` the C library; both sit
-//! behind [`backend`], and nothing above knows which. Packets are parsed here first ([`PacketInfo`], RFC 6716 §3), so that
-//! an illegal one never reaches the codec. All audio is interleaved `f32`, full scale 1.0. Mono and stereo; streams of
+//! The codec itself is libopus: by default a pure Rust port of 1.3.1, without SIMD; with the feature `libopus` the C
+//! library, which needs cmake to build and takes about a fifth less time (`benches/README.md`). Both sit behind
+//! [`backend`], and nothing above knows which. Packets are parsed here first ([`PacketInfo`], RFC 6716 §3), so that an
+//! illegal one never reaches the codec. All audio is interleaved `f32`, full scale 1.0. Mono and stereo; streams of
 //! more channels (multistream) are not decoded.
 
 pub mod backend;

@@ -17,6 +17,10 @@ use super::{
 
 pub(super) const NAME: &str = "libopus 1.3.1 (Rust port)";
 
+pub(super) fn version() -> &'static str {
+    unsafe_libopus::opus_get_version_string()
+}
+
 pub(super) struct Encoder {
     state: NonNull<unsafe_libopus::OpusEncoder>,
     rate: u32,

@@ -1,8 +1,10 @@
 //! The inner loop of the resampler, the same in every bit on every machine.
 //!
-//! Each output has eight running sums, one per lane, and one fixed tree at the end. The vector version (AVX2, chosen at
-//! run time) does the same multiplications and additions in the same order and uses no fused operation, so its error
-//! against the plain version is 0. It makes four outputs at a time to hide the latency of the additions.
+//! Each output has eight running sums, one per lane, and one fixed tree at the end. The vector version (AVX2, chosen
+//! at run time) does the same multiplications and additions in the same order and uses no fused operation, so its
+//! error against the plain version is 0. It makes eight outputs of one phase at a time, which hides the latency of the
+//! additions and loads a coefficient once for all of them; where a ratio has too many phases for that, four outputs in
+//! a row.
 
 use super::Position;
 
@@ -103,6 +105,9 @@ mod avx2 {
 
     use super::{Pair, Position, Walk, plain};
 
+    /// Outputs of one phase that are summed side by side.
+    const SAME: usize = 8;
+
     /// # Safety
     /// The machine has AVX2.
     #[target_feature(enable = "avx2")]
@@ -115,7 +120,23 @@ mod avx2 {
         stride: usize,
     ) -> Position {
         let count = out.len() / stride;
+        let down = walk.whole * walk.up + walk.part;
         let mut done = 0;
+        while count - done >= SAME * walk.up {
+            for phase in 0..walk.up {
+                let base = at.base;
+                let (coefficients, _) = walk.take(samples, &mut at);
+                // The same phase comes again `up` outputs later, `down` samples further on.
+                let under = &samples[base..][..(SAME - 1) * down + walk.taps];
+                // SAFETY: `under` holds `taps` values from each multiple of `down` below `SAME`.
+                let values = unsafe { same(coefficients, under.as_ptr(), down) };
+                for (index, value) in values.into_iter().enumerate() {
+                    out[(done + index * walk.up + phase) * stride + offset] = value;
+                }
+            }
+            at.base += (SAME - 1) * down;
+            done += SAME * walk.up;
+        }
         while count - done >= 4 {
             let pairs: [Pair<'a>; 4] = [
                 walk.take(samples, &mut at),
@@ -137,6 +158,29 @@ mod avx2 {
         at
     }
 
+    /// The same coefficients (a multiple of 8) over `SAME` places of the samples, `apart` from each other.
+    ///
+    /// # Safety
+    /// `x` may be read for `(SAME - 1) * apart + coefficients.len()` values.
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    unsafe fn same(coefficients: &[f32], x: *const f32, apart: usize) -> [f32; SAME] {
+        let mut sums = [_mm256_setzero_ps(); SAME];
+        for (block, c) in coefficients.as_chunks::<8>().0.iter().enumerate() {
+            // SAFETY: `c` holds eight values; the last one of `x` read is the last that may be.
+            unsafe {
+                let c = _mm256_loadu_ps(c.as_ptr());
+                for (index, sum) in sums.iter_mut().enumerate() {
+                    let x = _mm256_loadu_ps(x.add(block * 8 + index * apart));
+                    *sum = _mm256_add_ps(*sum, _mm256_mul_ps(c, x));
+                }
+            }
+        }
+        let [s0, s1, s2, s3, s4, s5, s6, s7] = sums;
+        let ([a, b, c, d], [e, f, g, h]) = (totals([s0, s1, s2, s3]), totals([s4, s5, s6, s7]));
+        [a, b, c, d, e, f, g, h]
+    }
+
     /// # Safety
     /// Every slice holds at least `taps` values, a multiple of 8.
     #[inline]
@@ -156,15 +200,21 @@ mod avx2 {
             }
             at += 8;
         }
-        [total(s0), total(s1), total(s2), total(s3)]
+        totals([s0, s1, s2, s3])
     }
 
-    /// The tree of the plain version.
+    /// The tree of the plain version, for four outputs at once.
     #[inline]
     #[target_feature(enable = "avx2")]
-    fn total(sum: __m256) -> f32 {
-        let quad = _mm_add_ps(_mm256_castps256_ps128(sum), _mm256_extractf128_ps::<1>(sum));
-        let pair = _mm_add_ps(quad, _mm_movehl_ps(quad, quad));
-        _mm_cvtss_f32(_mm_add_ss(pair, _mm_shuffle_ps::<1>(pair, pair)))
+    fn totals(sums: [__m256; 4]) -> [f32; 4] {
+        let [q0, q1, q2, q3] = sums.map(|s| _mm_add_ps(_mm256_castps256_ps128(s), _mm256_extractf128_ps::<1>(s)));
+        // Lanes: a + c and b + d of one output, then of the next.
+        let low = _mm_add_ps(_mm_movelh_ps(q0, q1), _mm_movehl_ps(q1, q0));
+        let high = _mm_add_ps(_mm_movelh_ps(q2, q3), _mm_movehl_ps(q3, q2));
+        let total = _mm_add_ps(_mm_shuffle_ps::<0b10_00_10_00>(low, high), _mm_shuffle_ps::<0b11_01_11_01>(low, high));
+        let mut values = [0.0; 4];
+        // SAFETY: the array has room for four values.
+        unsafe { _mm_storeu_ps(values.as_mut_ptr(), total) };
+        values
     }
 }

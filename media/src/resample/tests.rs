@@ -267,17 +267,23 @@ fn nonsense_is_refused() {
 
 #[test]
 fn vector_and_plain_agree_in_every_bit() {
-    let samples = noise(3_000, 9);
-    for (up, down) in [(2, 3), (160, 441), (3, 1)] {
+    let samples = noise(5_000, 9);
+    // Ratios of one phase and of many; counts that leave rests behind every block; one channel and the second of two.
+    for (up, down) in [(2, 3), (160, 441), (3, 1), (1, 3), (2, 1), (1, 6), (7, 5)] {
         for quality in [Quality::Fast, Quality::Good, Quality::Best] {
             let taps = design::taps(up as u64, down as u64, quality) as usize;
             let plain = Bank::new(up, down, taps, quality, Dot::Plain);
             let best = Bank::new(up, down, taps, quality, Dot::best());
-            let count = plain.possible(samples.len(), 0, 0);
-            let (mut a, mut b) = (vec![0.0; count], vec![0.0; count]);
-            plain.convolve(&samples, Position::default(), &mut a, 0, 1);
-            best.convolve(&samples, Position::default(), &mut b, 0, 1);
-            assert_eq!(a, b);
+            for (length, stride, phase) in [(5_000, 1, 0), (5_000, 2, up - 1), (taps + 37, 1, up / 2), (taps, 1, 0)] {
+                let samples = &samples[..length];
+                let at = Position { base: 0, phase };
+                let count = plain.possible(samples.len(), 0, phase);
+                let (mut a, mut b) = (vec![0.0; count * stride], vec![0.0; count * stride]);
+                let end = plain.convolve(samples, at, &mut a, stride - 1, stride);
+                let other = best.convolve(samples, at, &mut b, stride - 1, stride);
+                assert_eq!((end.base, end.phase), (other.base, other.phase));
+                assert!(a == b, "{up}/{down} {quality:?} {length} {stride}");
+            }
         }
     }
 }
