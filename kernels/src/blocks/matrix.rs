@@ -10,7 +10,6 @@ use crate::Tier;
 const LINE: usize = 64;
 
 /// `rows * columns` weights in one format, row after row. Its memory is what the blocks need and at most one line more.
-#[derive(Clone)]
 pub struct Matrix {
     format: Format,
     rows: usize,
@@ -26,8 +25,9 @@ impl Matrix {
     /// # Panics
     /// If `columns` is no multiple of [`BLOCK`](super::BLOCK), or the size overflows.
     pub fn zeros(format: Format, rows: usize, columns: usize) -> Self {
-        let bytes = rows.checked_mul(format.row_bytes(columns)).and_then(|b| b.checked_add(LINE - 1));
-        let memory = vec![0u8; bytes.expect("the size of a matrix fits the memory")];
+        // A size that overflows is more than there can be, which `vec!` refuses.
+        let bytes = rows.saturating_mul(format.row_bytes(columns)).saturating_add(LINE - 1);
+        let memory = vec![0u8; bytes];
         let start = memory.as_ptr().align_offset(LINE).min(LINE - 1);
         Self { format, rows, columns, memory, start }
     }
