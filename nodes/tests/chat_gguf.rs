@@ -57,10 +57,12 @@ impl Maker {
         let n: u64 = dims.iter().product();
         let mut x = name.bytes().fold(17u32, |a, b| a.wrapping_mul(31).wrapping_add(b.into()));
         let norm = name.contains("norm");
+        // Wide matrices as in real networks: outputs about as large as inputs, so that attention is no hard choice.
+        let size = dims.last().filter(|n| dims.len() == 2 && **n >= 32).map_or(1.2, |n| 3.4 / (*n as f32).sqrt());
         let values = (0..n).map(|_| {
             x = x.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
             let noise = (x >> 8) as f32 / (1 << 24) as f32 - 0.5;
-            if norm { 1.0 + noise * 0.2 } else { noise * 1.2 }
+            if norm { 1.0 + noise * 0.2 } else { noise * size }
         });
         self.tensors.push((name.into(), dims.to_vec(), values.collect()));
         self
@@ -415,7 +417,7 @@ fn every_stored_type_computes_what_its_numbers_do() {
         for each in [1, 3, 32, 33, tokens.len()] {
             let off = off(&logits(&stored, each), &want);
             println!("{kind:?} by {each}: {off}");
-            assert!(off < if integers { 0.08 } else { 1e-4 }, "{kind:?} by {each}: {off}");
+            assert!(off < if integers { 0.04 } else { 1e-4 }, "{kind:?} by {each}: {off}");
         }
         assert!(off(&logits(&plain, 1), &want) < 1e-4, "{kind:?}");
     }

@@ -8,7 +8,8 @@ use omni_flow_kernels::blocks::{self, Rows};
 
 use super::matmul::{View, matmul};
 
-/// Up to this many tokens are multiplied in integers: measured, expanding a matrix for 32 tokens takes 1.8 times as long.
+/// Up to this many tokens are multiplied in integers. Not where the paths cost the same: expanding a matrix takes twice as
+/// long for 64 tokens too (`benches/README.md`). It keeps longer passes, which no default asks for, exact.
 const FEW: usize = 32;
 /// Values of an expanded panel: 4 MiB, which stays in the last-level cache; smaller ones were slower.
 const PANEL: usize = 1 << 20;
