@@ -4,7 +4,7 @@
 //! the vectors are rounded to blocks of 8-bit integers ([`Rows`]), multiplied in integers, and scaled per block. A
 //! matrix is read once per product, whatever the number of vectors.
 //!
-//! Promises: integer parts are exact and equal on every tier; what the scaling adds is stated at [`matvec`]. A value
+//! Promises: integer parts are exact and equal on every tier; what the scaling adds is stated at [`matvec()`]. A value
 //! that is no number, or infinite, makes every sum that it enters not-a-number, on every tier: it cannot pass unnoticed.
 //! Not here: products of many vectors at once on expanded matrices, threads.
 
