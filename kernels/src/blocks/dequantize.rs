@@ -4,8 +4,8 @@ use super::format::{BLOCK, Format, Q4_0, Q4_1, Q8_0, bytes, half_at, nibbles, sp
 use super::half::from_half;
 use crate::Tier;
 
-/// Expands one row; `row` holds the blocks of `out.len()` weights. Exact on every tier: the product of a scale and a small
-/// integer fits an f32, so only the addition of `Q4_1` rounds, once.
+/// Expands one row; `row` holds the blocks of `out.len()` weights. Exact on every tier: the product of a scale and a
+/// small integer fits an f32, so only the addition of `Q4_1` rounds, once.
 ///
 /// # Panics
 /// If `out.len()` is no multiple of [`BLOCK`] or `row` has another length than that asks for.

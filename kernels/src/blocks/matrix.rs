@@ -58,7 +58,8 @@ impl Matrix {
         &mut self.memory[self.start..][..len]
     }
 
-    /// Expands the rows of this range into `out`, one after the other; exact, see [`dequantize_row`](super::dequantize_row).
+    /// Expands the rows of this range into `out`, one after the other; exact, see
+    /// [`dequantize_row`](super::dequantize_row).
     ///
     /// # Panics
     /// If there are no such rows or `out` has another length than they need.

@@ -5,13 +5,14 @@ use super::half::from_half;
 use super::rows::{Block, GROUP, Rows};
 use crate::Tier;
 
-/// `out[r * n + i] = sum over c of w[i, c] * x[r, c]`: each vector of `x` with each of the `n` rows of `w`, which lie one
-/// after the other. What a vector gives does not depend on the other vectors.
+/// `out[r * n + i] = sum over c of w[i, c] * x[r, c]`: each vector of `x` with each of the `n` rows of `w`, which lie
+/// one after the other. What a vector gives does not depend on the other vectors.
 ///
 /// Error, against an exact sum over the rounded vectors ([`Rows`] states what the rounding costs):
-/// `(columns / 32 + 3) * 2^-24` on the plain tier, `(columns / 64 + 12) * 2^-24` with AVX2, times the sum over all blocks
-/// of `|scale of w * scale of x * sum of the integer products|`, and for `Q4_1` of `|offset * sum of the block of x|` too.
-/// Within a block the integers are exact. What overflows f32 becomes infinite, as in any sum.
+/// `(columns / 32 + 3) * 2^-24` on the plain tier, `(columns / 64 + 12) * 2^-24` with AVX2, times the sum over all
+/// blocks of `|scale of w * scale of x|` times the magnitudes of the integer products, added up in fours; for `Q4_1` plus
+/// `|offset * sum of the block of x|`. Within a block the integers are exact. What overflows f32 becomes infinite, as in
+/// any sum.
 ///
 /// # Panics
 /// If `out.len()` is no multiple of the number of vectors, or `w` has not the bytes of that many rows.

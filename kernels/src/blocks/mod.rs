@@ -5,8 +5,8 @@
 //! matrix is read once per product, whatever the number of vectors.
 //!
 //! Promises: integer parts are exact and equal on every tier; what the scaling adds is stated at [`matvec()`]. A value
-//! that is no number, or infinite, makes every sum that it enters not-a-number, on every tier: it cannot pass unnoticed.
-//! Not here: products of many vectors at once on expanded matrices, threads.
+//! that is no number, or infinite, makes every sum that it enters not-a-number, on every tier: it cannot pass
+//! unnoticed. Not here: products of many vectors at once on expanded matrices, threads.
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;

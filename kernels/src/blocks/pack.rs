@@ -7,7 +7,8 @@ use super::half::{below, from_half};
 ///
 /// Error of a weight: at most half the scale of its block, which is the smallest 16-bit float not below a 127th of the
 /// block's largest magnitude; so at most 1/253 of that magnitude plus 2^-25. A block with a value
-/// that is not finite or beyond 8.3 million gets a scale that is not finite: whatever it is multiplied with is lost, visibly.
+/// that is not finite or beyond 8.3 million gets a scale that is not finite: whatever it is multiplied with is lost,
+/// visibly.
 ///
 /// # Panics
 /// If `x.len()` is no multiple of [`BLOCK`] or `row` has another length than that asks for.

@@ -1,8 +1,9 @@
 //! Reads the tensors of a GGUF file: matrices in the form in which they are kept, everything else as f32.
 //!
 //! Matrices of `Q4_0`, `Q4_1` and `Q8_0` go from the file into their memory without a copy between. Other block types
-//! (`Q5_*`, K types) have no kernel and are rounded to `Q8_0`, which adds an error of at most 1/253 of the largest of 32
-//! neighbours; f16, bf16 and f32 become f32, exactly. What has to be converted passes through a buffer of 64 Ki values.
+//! (`Q5_*`, K types) have no kernel and are rounded to `Q8_0`, which adds an error of at most 1/253 of the largest of
+//! 32 neighbours; f16, bf16 and f32 become f32, exactly. What has to be converted passes through a buffer of 64 Ki
+//! values.
 
 use std::{
     fs::File,

@@ -1,8 +1,9 @@
 //! The numbers of a decoder-only network, read from a GGUF file.
 //!
-//! Every tensor is checked against the shape the hyperparameters ask for before it is read. Matrices stay in the blocks of
-//! the file where there is a kernel for them (`Q4_0`, `Q4_1`, `Q8_0`); other block types are rounded to `Q8_0`, and f16,
-//! bf16 and f32 are kept as f32, as are norms and biases. One copy serves all sessions; tied embeddings are not doubled.
+//! Every tensor is checked against the shape the hyperparameters ask for before it is read. Matrices stay in the blocks
+//! of the file where there is a kernel for them (`Q4_0`, `Q4_1`, `Q8_0`); other block types are rounded to `Q8_0`, and
+//! f16, bf16 and f32 are kept as f32, as are norms and biases. One copy serves all sessions; tied embeddings are not
+//! doubled.
 
 use std::{fs::File, path::Path};
 
@@ -107,7 +108,8 @@ impl Weights {
         Ok(Self { shape, embedding, layers, norm, output, rope_factors })
     }
 
-    /// The same network with every matrix as f32: several times larger and slower; what the blocks are measured against.
+    /// The same network with every matrix as f32: several times larger and slower; what the blocks are measured
+    /// against.
     pub fn expanded(self) -> Self {
         Self {
             embedding: self.embedding.expanded(),
