@@ -10,9 +10,9 @@ use crate::Tier;
 ///
 /// Error, against an exact sum over the rounded vectors ([`Rows`] states what the rounding costs):
 /// `(columns / 32 + 3) * 2^-24` on the plain tier, `(columns / 64 + 12) * 2^-24` with AVX2, times the sum over all
-/// blocks of `|scale of w * scale of x|` times the magnitudes of the integer products, added up in fours; for `Q4_1` plus
-/// `|offset * sum of the block of x|`. Within a block the integers are exact. What overflows f32 becomes infinite, as in
-/// any sum.
+/// blocks of `|scale of w * scale of x|` times the magnitudes of the integer products, added up in fours; for `Q4_1`
+/// plus `|offset * sum of the block of x|`. Within a block the integers are exact. What overflows f32 becomes infinite,
+/// as in any sum.
 ///
 /// # Panics
 /// If `out.len()` is no multiple of the number of vectors, or `w` has not the bytes of that many rows.

@@ -8,9 +8,9 @@ use omni_flow_kernels::blocks::{self, Rows};
 
 use super::matmul::{View, matmul};
 
-/// Up to this many tokens are multiplied in integers. Expanding never became cheaper where it was measured: a token of a
-/// pass of 64 expanded costs twice one of 32 in integers (`benches/README.md`). It keeps longer passes, which no default
-/// asks for, exact.
+/// Up to this many tokens are multiplied in integers. Expanding never became cheaper where it was measured: a token of
+/// a pass of 64 expanded costs twice one of 32 in integers (`benches/README.md`). It keeps longer passes, which no
+/// default asks for, exact.
 const FEW: usize = 32;
 /// Values of an expanded panel: 4 MiB, which stays in the last-level cache; smaller ones were slower.
 const PANEL: usize = 1 << 20;
