@@ -1,4 +1,5 @@
-//! Numeric kernels of omni-flow: sample conversion, mixing, levels, filters and channel layout.
+//! Numeric kernels of omni-flow: sample conversion, mixing, levels, filters, channel layout, and products of matrices
+//! stored in [`blocks`].
 //!
 //! Each kernel is a scalar reference and a SIMD version of the same formula. The version is chosen once, at run time,
 //! by [`Tier::current`]; the environment variable `OMNI_FLOW_KERNELS` (`plain` or `avx2`) forces one. Every kernel
@@ -12,6 +13,7 @@
 #[macro_use]
 mod tier;
 
+pub mod blocks;
 mod convert;
 mod fade;
 mod fir;

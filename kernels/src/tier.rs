@@ -76,7 +76,7 @@ fn detect() -> Vec<Tier> {
     #[allow(unused_mut)]
     let mut tiers = vec![Tier::PLAIN];
     #[cfg(target_arch = "x86_64")]
-    if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") {
+    if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") && is_x86_feature_detected!("f16c") {
         tiers.push(Tier(Kind::Avx2));
     }
     tiers
@@ -88,7 +88,7 @@ macro_rules! dispatch {
         match $tier.kind() {
             $crate::tier::Kind::Plain => $plain,
             #[cfg(target_arch = "x86_64")]
-            // SAFETY: a `Tier` of this kind is made only after the processor reported AVX2 and FMA (`detect`).
+            // SAFETY: a `Tier` of this kind is made only after the processor reported AVX2, FMA and F16C (`detect`).
             $crate::tier::Kind::Avx2 => unsafe { $avx2 },
         }
     };

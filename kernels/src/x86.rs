@@ -41,6 +41,27 @@ pub(crate) fn store128<B: Block16>(dst: &mut B, v: __m128i) {
     unsafe { _mm_storeu_si128(std::ptr::from_mut(dst).cast(), v) }
 }
 
+/// Any plain numbers that fill one 256-bit register.
+pub(crate) trait Block32 {}
+impl Block32 for [u8; 32] {}
+impl Block32 for [i8; 32] {}
+
+#[inline]
+#[target_feature(enable = "avx2,fma")]
+pub(crate) fn load256<B: Block32>(src: &B) -> __m256i {
+    debug_assert_eq!(size_of::<B>(), 32);
+    // SAFETY: every `Block32` is 32 bytes of plain numbers; `loadu` needs no alignment.
+    unsafe { _mm256_loadu_si256(std::ptr::from_ref(src).cast()) }
+}
+
+#[inline]
+#[target_feature(enable = "avx2,fma")]
+pub(crate) fn store256<B: Block32>(dst: &mut B, v: __m256i) {
+    debug_assert_eq!(size_of::<B>(), 32);
+    // SAFETY: every `Block32` is 32 bytes of plain numbers, and every bit pattern is one; no alignment needed.
+    unsafe { _mm256_storeu_si256(std::ptr::from_mut(dst).cast(), v) }
+}
+
 #[inline]
 #[target_feature(enable = "avx2,fma")]
 pub(crate) fn load64(src: &[u8; 8]) -> __m128i {

@@ -9,6 +9,10 @@ use std::{
     sync::Arc,
 };
 
+use candle_core::{
+    Device, Tensor,
+    quantized::{GgmlDType, QTensor},
+};
 use omni_flow_nodes::chat::{
     Builtin, ChatError, ChatModel, ChatOptions, ChatSlot, FinishReason, Message, Sampling, Step, gguf::Gguf,
 };
@@ -19,6 +23,14 @@ use proptest::prelude::*;
 struct Maker {
     keys: Vec<(String, u32, Vec<u8>)>,
     tensors: Vec<(String, Vec<u64>, Vec<f32>)>,
+    /// What matrices are stored as, with its number in the file; f32 if nothing is said.
+    kind: Option<(GgmlDType, u32)>,
+}
+
+/// A matrix as blocks, by the library's own code.
+fn blocks(dims: &[u64], values: &[f32], kind: GgmlDType) -> QTensor {
+    let dims: Vec<usize> = dims.iter().map(|d| *d as usize).collect();
+    QTensor::quantize(&Tensor::from_slice(values, dims, &Device::Cpu).unwrap(), kind).unwrap()
 }
 
 impl Maker {
@@ -45,10 +57,12 @@ impl Maker {
         let n: u64 = dims.iter().product();
         let mut x = name.bytes().fold(17u32, |a, b| a.wrapping_mul(31).wrapping_add(b.into()));
         let norm = name.contains("norm");
+        // Wide matrices as in real networks: outputs about as large as inputs, so that attention is no hard choice.
+        let size = dims.last().filter(|n| dims.len() == 2 && **n >= 32).map_or(1.2, |n| 3.4 / (*n as f32).sqrt());
         let values = (0..n).map(|_| {
             x = x.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
             let noise = (x >> 8) as f32 / (1 << 24) as f32 - 0.5;
-            if norm { 1.0 + noise * 0.2 } else { noise * 1.2 }
+            if norm { 1.0 + noise * 0.2 } else { noise * size }
         });
         self.tensors.push((name.into(), dims.to_vec(), values.collect()));
         self
@@ -69,10 +83,14 @@ impl Maker {
             out.extend(blob(name));
             out.extend((dims.len() as u32).to_le_bytes());
             dims.iter().rev().for_each(|d| out.extend(d.to_le_bytes()));
-            out.extend(0u32.to_le_bytes());
+            let kind = self.kind.filter(|_| dims.len() == 2);
+            out.extend(kind.map_or(0, |(_, number)| number).to_le_bytes());
             data.resize(data.len().next_multiple_of(32), 0);
             out.extend((data.len() as u64).to_le_bytes());
-            values.iter().for_each(|v| data.extend(v.to_le_bytes()));
+            match kind {
+                Some((kind, _)) => data.extend_from_slice(&blocks(dims, values, kind).data().unwrap()),
+                None => values.iter().for_each(|v| data.extend(v.to_le_bytes())),
+            }
         }
         out.resize(out.len().next_multiple_of(32), 0);
         let start = out.len();
@@ -91,6 +109,11 @@ const SPECIAL: [&str; 3] = ["<|im_start|>", "<|im_end|>", "<think>"];
 
 /// A model of two layers, eight values wide, with one token per byte.
 fn tiny(arch: &str) -> Maker {
+    sized(arch, 8, 12)
+}
+
+/// As [`tiny`], of another width, outside and inside the feed-forward block.
+fn sized(arch: &str, width: u32, hidden: u32) -> Maker {
     let gemma = arch == "gemma3";
     let mut tokens: Vec<String> = Vec::new();
     let mut next = 256;
@@ -115,8 +138,8 @@ fn tiny(arch: &str) -> Maker {
         .text("general.architecture", arch)
         .number(&format!("{arch}.block_count"), 2)
         .number(&format!("{arch}.context_length"), 512)
-        .number(&format!("{arch}.embedding_length"), 8)
-        .number(&format!("{arch}.feed_forward_length"), 12)
+        .number(&format!("{arch}.embedding_length"), width)
+        .number(&format!("{arch}.feed_forward_length"), hidden)
         .number(&format!("{arch}.attention.head_count"), 4)
         .number(&format!("{arch}.attention.head_count_kv"), 2)
         .array("tokenizer.ggml.tokens", 8, &texts)
@@ -133,34 +156,36 @@ fn tiny(arch: &str) -> Maker {
             &[],
         ),
     };
-    let head: u64 = if gemma || arch == "qwen3" { 4 } else { 2 };
-    if head == 4 {
-        m = m.number(&format!("{arch}.attention.key_length"), 4);
+    let (wide, hidden) = (u64::from(width), u64::from(hidden));
+    let normed = gemma || arch == "qwen3";
+    let head = if normed { wide / 2 } else { wide / 4 };
+    if normed {
+        m = m.number(&format!("{arch}.attention.key_length"), width / 2);
     }
-    m = m.tensor("token_embd.weight", &[vocab, 8]).tensor("output_norm.weight", &[8]);
+    m = m.tensor("token_embd.weight", &[vocab, wide]).tensor("output_norm.weight", &[wide]);
     for i in 0..2 {
         let name = |n: &str| format!("blk.{i}.{n}");
         m = m
-            .tensor(&name("attn_norm.weight"), &[8])
-            .tensor(&name("attn_q.weight"), &[4 * head, 8])
-            .tensor(&name("attn_k.weight"), &[2 * head, 8])
-            .tensor(&name("attn_v.weight"), &[2 * head, 8])
-            .tensor(&name("attn_output.weight"), &[8, 4 * head])
-            .tensor(&name("ffn_norm.weight"), &[8])
-            .tensor(&name("ffn_gate.weight"), &[12, 8])
-            .tensor(&name("ffn_up.weight"), &[12, 8])
-            .tensor(&name("ffn_down.weight"), &[8, 12]);
+            .tensor(&name("attn_norm.weight"), &[wide])
+            .tensor(&name("attn_q.weight"), &[4 * head, wide])
+            .tensor(&name("attn_k.weight"), &[2 * head, wide])
+            .tensor(&name("attn_v.weight"), &[2 * head, wide])
+            .tensor(&name("attn_output.weight"), &[wide, 4 * head])
+            .tensor(&name("ffn_norm.weight"), &[wide])
+            .tensor(&name("ffn_gate.weight"), &[hidden, wide])
+            .tensor(&name("ffn_up.weight"), &[hidden, wide])
+            .tensor(&name("ffn_down.weight"), &[wide, hidden]);
         if arch == "qwen2" {
             m = m
                 .tensor(&name("attn_q.bias"), &[4 * head])
                 .tensor(&name("attn_k.bias"), &[2 * head])
                 .tensor(&name("attn_v.bias"), &[2 * head]);
         }
-        if head == 4 {
-            m = m.tensor(&name("attn_q_norm.weight"), &[4]).tensor(&name("attn_k_norm.weight"), &[4]);
+        if normed {
+            m = m.tensor(&name("attn_q_norm.weight"), &[head]).tensor(&name("attn_k_norm.weight"), &[head]);
         }
         if gemma {
-            m = m.tensor(&name("post_attention_norm.weight"), &[8]).tensor(&name("post_ffw_norm.weight"), &[8]);
+            m = m.tensor(&name("post_attention_norm.weight"), &[wide]).tensor(&name("post_ffw_norm.weight"), &[wide]);
         }
     }
     m
@@ -331,6 +356,100 @@ fn weights_that_are_no_numbers_are_an_error_and_the_slot_lives() {
     for _ in 0..2 {
         slot.begin("x", &Sampling::default()).unwrap();
         assert!(matches!(answer(&mut slot, 10), Err(ChatError::Forward(_))));
+    }
+    // A vector that is rounded to integers hides nothing either.
+    for bad in [f32::NAN, f32::INFINITY] {
+        let mut m = Maker { kind: Some((GgmlDType::Q4_1, 3)), ..sized("llama", 32, 64) };
+        m.tensors.iter_mut().find(|t| t.0 == "blk.0.ffn_norm.weight").unwrap().2[9] = bad;
+        let model = load(&write(&m.build().0).path).unwrap();
+        for tokens in [&[1][..], &[1, 2, 3, 4, 5, 6, 7, 8, 9]] {
+            let mut state = model.network().new_state();
+            assert!(model.network().forward(&mut *state, tokens).is_err());
+            assert_eq!(state.len(), 0);
+        }
+    }
+}
+
+/// Type, its number in files, a width that it can have, and bytes that are kept of a row of that width.
+const KINDS: [(GgmlDType, u32, u32, u64); 12] = [
+    (GgmlDType::F32, 0, 32, 128),
+    (GgmlDType::F16, 1, 32, 128),
+    (GgmlDType::BF16, 30, 32, 128),
+    (GgmlDType::Q4_0, 2, 32, 18),
+    (GgmlDType::Q4_1, 3, 32, 20),
+    (GgmlDType::Q8_0, 8, 32, 34),
+    (GgmlDType::Q5_0, 6, 32, 34),
+    (GgmlDType::Q5_1, 7, 32, 34),
+    (GgmlDType::Q2K, 10, 256, 272),
+    (GgmlDType::Q4K, 12, 256, 272),
+    (GgmlDType::Q5K, 13, 256, 272),
+    (GgmlDType::Q6K, 14, 256, 272),
+];
+
+/// Distance of two vectors in relation to the length of the second.
+fn off(a: &[f32], b: &[f32]) -> f32 {
+    let square = |v: &mut dyn Iterator<Item = f32>| v.map(|x| x * x).sum::<f32>();
+    (square(&mut a.iter().zip(b).map(|(a, b)| a - b)) / square(&mut b.iter().copied())).sqrt()
+}
+
+#[test]
+fn every_stored_type_computes_what_its_numbers_do() {
+    let tokens: Vec<u32> = (0..40).map(|i| i * 11 % 256).collect();
+    for (kind, number, width, _) in KINDS {
+        let stored = Maker { kind: Some((kind, number)), ..sized("llama", width, 2 * width) };
+        let mut plain = Maker { kind: None, ..stored.clone() };
+        for (_, dims, values) in plain.tensors.iter_mut().filter(|t| t.1.len() == 2) {
+            let expanded = blocks(dims, values, kind).dequantize(&Device::Cpu).unwrap();
+            *values = expanded.flatten_all().unwrap().to_vec1().unwrap();
+        }
+        let [stored, plain] = [stored, plain].map(|m| load(&write(&m.build().0).path).unwrap());
+        let logits = |model: &ChatModel, each: usize| {
+            let mut state = model.network().new_state();
+            let mut last = vec![];
+            for part in tokens.chunks(each) {
+                last = model.network().forward(&mut *state, part).unwrap();
+            }
+            last
+        };
+        let want = logits(&plain, tokens.len());
+        let integers = stored.bytes() * 4 <= plain.bytes() * 3;
+        // The last product, with one token, is always one of integers.
+        for each in [1, 3, 32, 33, tokens.len()] {
+            let off = off(&logits(&stored, each), &want);
+            println!("{kind:?} by {each}: {off}");
+            assert!(off < if integers { 0.04 } else { 1e-4 }, "{kind:?} by {each}: {off}");
+        }
+        assert!(off(&logits(&plain, 1), &want) < 1e-4, "{kind:?}");
+    }
+}
+
+#[test]
+fn what_is_kept_is_counted_and_limited_to_the_byte() {
+    for (kind, number, width, row) in KINDS {
+        let m = Maker { kind: Some((kind, number)), ..sized("qwen2", width, 2 * width) };
+        let kept: u64 = m
+            .tensors
+            .iter()
+            .map(|(_, dims, values)| match dims[..] {
+                [rows, columns] => rows * columns / u64::from(width) * row,
+                _ => 4 * values.len() as u64,
+            })
+            .sum();
+        let file = write(&m.build().0);
+        let model = load(&file.path).unwrap();
+        assert_eq!(model.network().bytes() as u64, kept, "{kind:?}");
+        let limit = |max_weight_bytes| ChatOptions { max_weight_bytes, ..ChatOptions::default() };
+        ChatModel::load(&file.path, limit(kept)).unwrap();
+        match ChatModel::load(&file.path, limit(kept - 1)) {
+            Err(ChatError::TooLarge { needed, limit, .. }) => assert_eq!((needed, limit), (kept, kept - 1)),
+            other => panic!("{kind:?}: {other:?}"),
+        }
+        let handle = OpenOptions::new().write(true).open(&file.path).unwrap();
+        let len = handle.metadata().unwrap().len();
+        for cut in [1, 33, 1000, len / 3, len / 2] {
+            handle.set_len(len - cut).unwrap();
+            refused(load(&file.path));
+        }
     }
 }
 

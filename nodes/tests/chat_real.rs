@@ -7,7 +7,10 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-use omni_flow_nodes::chat::{ChatModel, ChatOptions, ChatSlot, FinishReason, Message, Sampling, Step, Usage};
+use omni_flow_nodes::chat::{
+    ChatModel, ChatOptions, ChatSlot, FinishReason, LanguageModel, Message, Sampling, Step, Usage, decoder::Decoder,
+    gguf::Gguf, weights::Weights,
+};
 
 fn weights() -> Option<PathBuf> {
     let var = |name: &str| std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);
@@ -202,6 +205,97 @@ fn old_turns_go_when_the_context_is_full() {
     let error = slot.begin(&long, &greedy(12)).unwrap_err().to_string();
     assert!(error.contains("context holds 260"), "{error}");
     assert_eq!(slot.history().turns(), turns);
+}
+
+/// The network with every matrix as f32.
+fn expanded() -> Option<Decoder> {
+    let path = weights()?;
+    let mut file = std::fs::File::open(&path).unwrap();
+    let mut head = vec![0; 8 << 20];
+    std::io::Read::read_exact(&mut file, &mut head).unwrap();
+    let header = Gguf::parse(&head, file.metadata().unwrap().len()).unwrap().expect("the header is short");
+    Some(Decoder::new(Weights::load(&path, &mut file, &header, u64::MAX).unwrap().expanded()))
+}
+
+/// Logarithms of the probabilities.
+fn log_softmax(logits: &[f32]) -> Vec<f64> {
+    let max = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+    let sum: f64 = logits.iter().map(|l| f64::from(l - max).exp()).sum();
+    logits.iter().map(|l| f64::from(l - max) - sum.ln()).collect()
+}
+
+fn best(logits: &[f32]) -> usize {
+    (0..logits.len()).max_by(|a, b| logits[*a].total_cmp(&logits[*b])).unwrap()
+}
+
+const TEXT: &str = "The old lighthouse stood at the end of a narrow road, and every evening its keeper climbed the stairs \
+    with a lamp in his hand. On clear nights he could see the harbour, where the fishing boats came home before dark. \
+    His daughter asked him once why the light had to turn. So that a captain can tell it from a star, he said, and from \
+    the windows of the town. She thought about that for a long time, and then she asked what the stars were for.";
+
+#[test]
+fn blocks_predict_what_f32_does() {
+    let Some(model) = model() else { return };
+    let (blocks, plain) = (model.network(), expanded().unwrap());
+    assert!(blocks.bytes() * 5 < plain.bytes() && plain.bytes() > 500 << 20);
+    let tokens = model.tokenizer().encode(TEXT).unwrap();
+    assert!(tokens.len() >= 60, "{}", tokens.len());
+    let (mut a, mut b) = (blocks.new_state(), plain.new_state());
+    let (mut divergence, mut agree, mut surprise) = (0.0, 0, [0.0; 2]);
+    for (i, token) in tokens.iter().enumerate() {
+        let got = blocks.forward(&mut *a, &[*token]).unwrap();
+        let want = plain.forward(&mut *b, &[*token]).unwrap();
+        let (q, p) = (log_softmax(&got), log_softmax(&want));
+        divergence += p.iter().zip(&q).map(|(p, q)| p.exp() * (p - q)).sum::<f64>();
+        agree += usize::from(best(&got) == best(&want));
+        if let Some(next) = tokens.get(i + 1) {
+            surprise = [surprise[0] - q[*next as usize], surprise[1] - p[*next as usize]];
+        }
+    }
+    let n = tokens.len() as f64;
+    let (divergence, agree) = (divergence / n, agree as f64 / n);
+    let [ours, theirs] = surprise.map(|s| (s / (n - 1.0)).exp());
+    println!("{n} tokens: mean KL {divergence:.5}, top-1 {agree:.3}, perplexity {ours:.3} where f32 has {theirs:.3}");
+    assert!(divergence < 0.006, "{divergence}");
+    assert!(agree >= 0.9, "{agree}");
+    assert!((ours / theirs - 1.0).abs() < 0.05, "{ours} {theirs}");
+    // A pass this long is computed in f32 but for the last product.
+    let got = log_softmax(&blocks.forward(&mut *blocks.new_state(), &tokens).unwrap());
+    let want = log_softmax(&plain.forward(&mut *plain.new_state(), &tokens).unwrap());
+    let divergence: f64 = want.iter().zip(&got).map(|(p, q)| p.exp() * (p - q)).sum();
+    println!("after the whole as one prompt: KL {divergence:.6}");
+    assert!(divergence < 0.006, "{divergence}");
+}
+
+/// The five largest logits after "The capital of Italy is" and after the whole text, computed in f64 by an independent
+/// program of a hundred lines of NumPy that reads the same file (exact expansion of its blocks, no cache).
+const ITALY: [(usize, f32); 5] = [(7268, 16.508), (260, 15.494), (19997, 15.019), (28676, 14.885), (29526, 14.135)];
+const FRANCE: [(usize, f32); 5] = [(7042, 16.957), (4649, 12.73), (3575, 11.074), (4528, 10.922), (450, 10.853)];
+
+#[test]
+fn logits_are_those_of_an_independent_implementation() {
+    let Some(model) = model() else { return };
+    let tokens = model.tokenizer().encode("The capital of Italy is Rome, and the capital of France is").unwrap();
+    assert_eq!(tokens, [504, 3575, 282, 7158, 314, 7268, 28, 284, 260, 3575, 282, 4649, 314]);
+    let worst = |network: &dyn LanguageModel, each: usize| {
+        let (mut state, mut worst) = (network.new_state(), 0f32);
+        for part in [&tokens[..5], &tokens[5..]] {
+            let mut logits = vec![];
+            for part in part.chunks(each) {
+                logits = network.forward(&mut *state, part).unwrap();
+            }
+            let golden = if part.len() == 5 { ITALY } else { FRANCE };
+            assert_eq!(best(&logits), golden[0].0);
+            worst = golden.iter().fold(worst, |worst, (id, want)| worst.max((logits[*id] - want).abs()));
+        }
+        worst
+    };
+    let plain = expanded().unwrap();
+    let [f32s, f32s_single] = [16, 1].map(|each| worst(&plain, each));
+    let [prompt, single] = [16, 1].map(|each| worst(model.network(), each));
+    println!("off by: f32 {f32s} and {f32s_single}, blocks {prompt} as a prompt and {single} token by token");
+    assert!(f32s < 2e-3 && f32s_single < 2e-3);
+    assert!(prompt < 1.0 && single < 1.0, "{prompt} {single}");
 }
 
 /// Prints the cost per token; `cargo test --release -p omni-flow-nodes --test chat_real -- --ignored --nocapture`.

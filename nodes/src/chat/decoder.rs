@@ -1,14 +1,16 @@
-//! Decoder-only transformers of the Llama family in f32 on one thread: Llama, Qwen 2 and 3, Gemma 3.
+//! Decoder-only transformers of the Llama family on one thread: Llama, Qwen 2 and 3, Gemma 3.
 //!
 //! Promises: no thread is started or used but the caller's; the state of a sequence is a plain buffer that can be cut
-//! or copied at any token; a pass over several tokens equals passes over one token each up to rounding. Does not
-//! batch sequences. Variants (biases, norms of heads, windows) follow from [`Shape`] and the tensors present.
+//! or copied at any token; a pass over several tokens equals passes over one token each up to rounding, which for
+//! matrices kept as blocks includes that of few tokens to 8 bits. Does not batch sequences. Variants (biases, norms of
+//! heads, windows) follow from [`Shape`] and the tensors present.
 
 use std::any::Any;
 
 use super::{
     language::{ForwardError, KvState, LanguageModel},
     matmul::{View, matmul},
+    matrix::Workspace,
     weights::{Layer, Shape, Weights},
 };
 
@@ -82,9 +84,9 @@ impl Decoder {
             k.truncate(start * state.width);
             v.truncate(start * state.width);
         }
-        let mut x = Vec::with_capacity(m * s.width);
-        for &t in tokens {
-            x.extend_from_slice(&w.embedding[t as usize * s.width..][..s.width]);
+        let mut x = vec![0.0; m * s.width];
+        for (row, &t) in x.chunks_exact_mut(s.width).zip(tokens) {
+            w.embedding.row(t as usize, row);
         }
         if s.gemma {
             let scale = (s.width as f32).sqrt();
@@ -107,7 +109,7 @@ impl Decoder {
         let mut last = vec![0.0; s.width];
         norm_rows(&x[(m - 1) * s.width..], &w.norm, s.epsilon, &mut last);
         let mut logits = vec![0.0; s.vocab];
-        project(&last, w.output.as_deref().unwrap_or(&w.embedding), 1, &mut logits);
+        w.output.as_ref().unwrap_or(&w.embedding).project(&last, 1, &mut logits, &mut b.space);
         logits
     }
 }
@@ -201,6 +203,7 @@ struct Scratch {
     mixed: Vec<f32>,
     gate: Vec<f32>,
     up: Vec<f32>,
+    space: Workspace,
 }
 
 impl Scratch {
@@ -215,6 +218,7 @@ impl Scratch {
             mixed: zeros(m * s.heads * s.head),
             gate: zeros(m * s.hidden),
             up: zeros(m * s.hidden),
+            space: Workspace::default(),
         }
     }
 }
@@ -231,16 +235,16 @@ fn attend(
     b: &mut Scratch,
 ) {
     let (total, kv_width, q_width) = (start + m, s.kv_heads * s.head, s.heads * s.head);
-    project(&b.normed, &layer.q, m, &mut b.q);
+    layer.q.project(&b.normed, m, &mut b.q, &mut b.space);
     add_bias(&mut b.q, layer.q_bias.as_deref());
     norm_heads(&mut b.q, layer.q_norm.as_deref(), s);
     rotation.apply(s, &mut b.q, s.heads);
-    project(&b.normed, &layer.k, m, &mut b.kv);
+    layer.k.project(&b.normed, m, &mut b.kv, &mut b.space);
     add_bias(&mut b.kv, layer.k_bias.as_deref());
     norm_heads(&mut b.kv, layer.k_norm.as_deref(), s);
     rotation.apply(s, &mut b.kv, s.kv_heads);
     append(keys, &b.kv, kv_width);
-    project(&b.normed, &layer.v, m, &mut b.kv);
+    layer.v.project(&b.normed, m, &mut b.kv, &mut b.space);
     add_bias(&mut b.kv, layer.v_bias.as_deref());
     append(values, &b.kv, kv_width);
     let scale = 1.0 / (s.head as f32).sqrt();
@@ -263,12 +267,12 @@ fn attend(
             q_width,
         );
     }
-    project(&b.mixed, &layer.o, m, &mut b.branch);
+    layer.o.project(&b.mixed, m, &mut b.branch, &mut b.space);
 }
 
 fn feed_forward(s: &Shape, layer: &Layer, m: usize, b: &mut Scratch) {
-    project(&b.normed, &layer.gate, m, &mut b.gate);
-    project(&b.normed, &layer.up, m, &mut b.up);
+    layer.gate.project(&b.normed, m, &mut b.gate, &mut b.space);
+    layer.up.project(&b.normed, m, &mut b.up, &mut b.space);
     for (g, u) in b.gate.iter_mut().zip(&b.up) {
         let x = *g;
         *g = u * match s.gemma {
@@ -277,13 +281,7 @@ fn feed_forward(s: &Shape, layer: &Layer, m: usize, b: &mut Scratch) {
             false => x / (1.0 + (-x).exp()),
         };
     }
-    project(&b.gate, &layer.down, m, &mut b.branch);
-}
-
-/// `out[m, n] = x[m, k] · w[n, k]ᵀ`; `n` and `k` follow from the lengths.
-fn project(x: &[f32], w: &[f32], m: usize, out: &mut [f32]) {
-    let (k, n) = (x.len() / m, out.len() / m);
-    matmul(View::rows(x, m, k, k), View::rows(w, n, k, k).t(), 1.0, out, n);
+    layer.down.project(&b.gate, m, &mut b.branch, &mut b.space);
 }
 
 fn append(cache: &mut Vec<f32>, rows: &[f32], width: usize) {

@@ -59,7 +59,7 @@ pub enum ChatError {
     TooLarge {
         /// The model file.
         path: PathBuf,
-        /// Bytes of the weights as f32.
+        /// Bytes of the weights as they would be kept.
         needed: u64,
         /// [`super::ChatOptions::max_weight_bytes`].
         limit: u64,

@@ -17,8 +17,9 @@ use super::{
     language::{KvState, LanguageModel},
     message::Message,
     template::{Builtin, Template},
+    tensors::malformed,
     tokenizer::Tokenizer,
-    weights::{Weights, malformed},
+    weights::Weights,
 };
 
 /// Options of a loaded model.
@@ -32,7 +33,7 @@ pub struct ChatOptions {
     pub max_turns: usize,
     /// Most bytes of shared prefixes (least recently used go first); 0: none are kept.
     pub prefix_bytes: usize,
-    /// Most bytes of expanded weights.
+    /// Most bytes of weights, as they are kept in memory.
     pub max_weight_bytes: u64,
     /// A built-in template instead of the file's.
     pub template: Option<Builtin>,

@@ -20,7 +20,7 @@ use super::{
     error::ChatError,
     gguf::{Gguf, Value},
     sentencepiece::SentencePiece,
-    weights::malformed,
+    tensors::malformed,
 };
 
 /// Values of `tokenizer.ggml.pre` that are known, by the way they split text.

@@ -1,20 +1,17 @@
-//! The numbers of a decoder-only network, read from a GGUF file and expanded to f32.
+//! The numbers of a decoder-only network, read from a GGUF file.
 //!
-//! Every tensor is checked against the shape the hyperparameters ask for before it is read. All stored types are
-//! expanded at load: on one thread the library's kernels for stored types are slower than an f32 product for short
-//! rows, and they run on a process-wide pool that spins. One copy serves all sessions; tied embeddings are not doubled.
+//! Every tensor is checked against the shape the hyperparameters ask for before it is read. Matrices stay in the blocks
+//! of the file where there is a kernel for them (`Q4_0`, `Q4_1`, `Q8_0`); other block types are rounded to `Q8_0`, and
+//! f16, bf16 and f32 are kept as f32, as are norms and biases. One copy serves all sessions; tied embeddings are not
+//! doubled.
 
-use std::{
-    fs::File,
-    io::{Read, Seek, SeekFrom},
-    path::Path,
-};
-
-use candle_core::{Device, quantized::ggml_file::qtensor_from_ggml};
+use std::{fs::File, path::Path};
 
 use super::{
     error::{ChatError, SUPPORTED_ARCHITECTURES},
     gguf::{Gguf, Value},
+    matrix::Matrix,
+    tensors::{Tensors, malformed},
 };
 
 /// What is computed: sizes and variants of a decoder-only network.
@@ -53,13 +50,13 @@ pub struct Shape {
 }
 
 /// One layer's tensors, matrices as `[out, in]` rows.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Layer {
     pub(super) attn_norm: Vec<f32>,
-    pub(super) q: Vec<f32>,
-    pub(super) k: Vec<f32>,
-    pub(super) v: Vec<f32>,
-    pub(super) o: Vec<f32>,
+    pub(super) q: Matrix,
+    pub(super) k: Matrix,
+    pub(super) v: Matrix,
+    pub(super) o: Matrix,
     pub(super) q_bias: Option<Vec<f32>>,
     pub(super) k_bias: Option<Vec<f32>>,
     pub(super) v_bias: Option<Vec<f32>>,
@@ -67,9 +64,9 @@ pub struct Layer {
     pub(super) k_norm: Option<Vec<f32>>,
     pub(super) post_attn_norm: Option<Vec<f32>>,
     pub(super) ffn_norm: Vec<f32>,
-    pub(super) gate: Vec<f32>,
-    pub(super) up: Vec<f32>,
-    pub(super) down: Vec<f32>,
+    pub(super) gate: Matrix,
+    pub(super) up: Matrix,
+    pub(super) down: Matrix,
     pub(super) post_ffn_norm: Option<Vec<f32>>,
 }
 
@@ -78,67 +75,110 @@ pub struct Layer {
 pub struct Weights {
     /// Sizes and variants.
     pub shape: Shape,
-    pub(super) embedding: Vec<f32>,
+    pub(super) embedding: Matrix,
     pub(super) layers: Vec<Layer>,
     pub(super) norm: Vec<f32>,
     /// `None`: the embedding serves as output projection.
-    pub(super) output: Option<Vec<f32>>,
+    pub(super) output: Option<Matrix>,
     /// Divisors of the rotation's frequencies.
     pub(super) rope_factors: Option<Vec<f32>>,
 }
 
 impl Weights {
-    /// Reads all tensors of `file`, whose header is `gguf`.
+    /// Reads all tensors of `file`, whose header is `gguf`, if no more than `max_bytes` are to be kept.
     ///
     /// # Errors
     /// [`ChatError`] naming `path`: unsupported architecture or feature, missing or misshapen tensor, too large, I/O.
     pub fn load(path: &Path, file: &mut File, gguf: &Gguf, max_bytes: u64) -> Result<Self, ChatError> {
         let shape = Shape::read(path, gguf)?;
-        let mut loader = Loader { path, file, gguf };
-        loader.check_total(max_bytes)?;
+        let mut tensors = Tensors { path, file, gguf };
+        tensors.check_total(max_bytes)?;
         let s = &shape;
-        let (q, kv) = (s.heads * s.head, s.kv_heads * s.head);
         let mut layers = Vec::new();
         for i in 0..s.layers {
-            let mut need = |name: &str, dims: &[usize]| loader.need(&format!("blk.{i}.{name}.weight"), dims);
-            let mut layer = Layer {
-                attn_norm: need("attn_norm", &[s.width])?,
-                q: need("attn_q", &[q, s.width])?,
-                k: need("attn_k", &[kv, s.width])?,
-                v: need("attn_v", &[kv, s.width])?,
-                o: need("attn_output", &[s.width, q])?,
-                ffn_norm: need("ffn_norm", &[s.width])?,
-                gate: need("ffn_gate", &[s.hidden, s.width])?,
-                up: need("ffn_up", &[s.hidden, s.width])?,
-                down: need("ffn_down", &[s.width, s.hidden])?,
-                ..Layer::default()
-            };
-            let mut may = |name: &str, dims: &[usize]| loader.may(&format!("blk.{i}.{name}"), dims);
-            layer.q_bias = may("attn_q.bias", &[q])?;
-            layer.k_bias = may("attn_k.bias", &[kv])?;
-            layer.v_bias = may("attn_v.bias", &[kv])?;
-            layer.q_norm = may("attn_q_norm.weight", &[s.head])?;
-            layer.k_norm = may("attn_k_norm.weight", &[s.head])?;
-            layer.post_attn_norm = may("post_attention_norm.weight", &[s.width])?;
-            layer.post_ffn_norm = may("post_ffw_norm.weight", &[s.width])?;
-            layers.push(layer);
+            layers.push(Layer::load(&mut tensors, s, i)?);
         }
-        let norm = loader.need("output_norm.weight", &[s.width])?;
-        let embedding = loader.need("token_embd.weight", &[s.vocab, s.width])?;
-        let output = loader.may("output.weight", &[s.vocab, s.width])?;
-        let rope_factors = loader.may("rope_freqs.weight", &[s.rotated / 2])?;
+        let norm = tensors.vector("output_norm.weight", s.width)?;
+        let embedding = tensors.matrix("token_embd.weight", s.vocab, s.width)?;
+        let output = tensors.matrix_if("output.weight", s.vocab, s.width)?;
+        let rope_factors = tensors.vector_if("rope_freqs.weight", s.rotated / 2)?;
         if rope_factors.iter().flatten().any(|f| !f.is_finite() || *f <= 0.0) {
             return Err(malformed(path, "`rope_freqs.weight` holds a value that is not positive"));
         }
         Ok(Self { shape, embedding, layers, norm, output, rope_factors })
     }
 
+    /// The same network with every matrix as f32: several times larger and slower; what the blocks are measured
+    /// against.
+    pub fn expanded(self) -> Self {
+        Self {
+            embedding: self.embedding.expanded(),
+            layers: self.layers.into_iter().map(Layer::expanded).collect(),
+            output: self.output.map(Matrix::expanded),
+            ..self
+        }
+    }
+
     /// Bytes of all numbers.
     pub fn bytes(&self) -> usize {
-        let s = &self.shape;
-        let layer = s.width * (2 * s.heads + 2 * s.kv_heads) * s.head + 3 * s.width * s.hidden + 4 * s.width;
-        let copies = 1 + usize::from(self.output.is_some());
-        4 * (s.layers * layer + copies * s.vocab * s.width)
+        let rest = size_of_val(self.norm.as_slice()) + self.rope_factors.as_deref().map_or(0, size_of_val);
+        let layers: usize = self.layers.iter().map(Layer::bytes).sum();
+        layers + self.embedding.bytes() + self.output.as_ref().map_or(0, Matrix::bytes) + rest
+    }
+}
+
+impl Layer {
+    fn load(tensors: &mut Tensors<'_>, s: &Shape, i: usize) -> Result<Self, ChatError> {
+        let (q, kv) = (s.heads * s.head, s.kv_heads * s.head);
+        let name = |what: &str| format!("blk.{i}.{what}");
+        Ok(Self {
+            attn_norm: tensors.vector(&name("attn_norm.weight"), s.width)?,
+            q: tensors.matrix(&name("attn_q.weight"), q, s.width)?,
+            k: tensors.matrix(&name("attn_k.weight"), kv, s.width)?,
+            v: tensors.matrix(&name("attn_v.weight"), kv, s.width)?,
+            o: tensors.matrix(&name("attn_output.weight"), s.width, q)?,
+            q_bias: tensors.vector_if(&name("attn_q.bias"), q)?,
+            k_bias: tensors.vector_if(&name("attn_k.bias"), kv)?,
+            v_bias: tensors.vector_if(&name("attn_v.bias"), kv)?,
+            q_norm: tensors.vector_if(&name("attn_q_norm.weight"), s.head)?,
+            k_norm: tensors.vector_if(&name("attn_k_norm.weight"), s.head)?,
+            post_attn_norm: tensors.vector_if(&name("post_attention_norm.weight"), s.width)?,
+            ffn_norm: tensors.vector(&name("ffn_norm.weight"), s.width)?,
+            gate: tensors.matrix(&name("ffn_gate.weight"), s.hidden, s.width)?,
+            up: tensors.matrix(&name("ffn_up.weight"), s.hidden, s.width)?,
+            down: tensors.matrix(&name("ffn_down.weight"), s.width, s.hidden)?,
+            post_ffn_norm: tensors.vector_if(&name("post_ffw_norm.weight"), s.width)?,
+        })
+    }
+
+    fn expanded(self) -> Self {
+        Self {
+            q: self.q.expanded(),
+            k: self.k.expanded(),
+            v: self.v.expanded(),
+            o: self.o.expanded(),
+            gate: self.gate.expanded(),
+            up: self.up.expanded(),
+            down: self.down.expanded(),
+            ..self
+        }
+    }
+
+    fn bytes(&self) -> usize {
+        let matrices = [&self.q, &self.k, &self.v, &self.o, &self.gate, &self.up, &self.down];
+        let optional = [
+            &self.q_bias,
+            &self.k_bias,
+            &self.v_bias,
+            &self.q_norm,
+            &self.k_norm,
+            &self.post_attn_norm,
+            &self.post_ffn_norm,
+        ];
+        let norms = self.attn_norm.len()
+            + self.ffn_norm.len()
+            + optional.iter().copied().flatten().map(Vec::len).sum::<usize>();
+        matrices.iter().map(|m| m.bytes()).sum::<usize>() + size_of::<f32>() * norms
     }
 }
 
@@ -214,54 +254,4 @@ impl Shape {
             window: if gemma { size("attention.sliding_window", 1 << 30)?.map(|w| (w, 6)) } else { None },
         })
     }
-}
-
-struct Loader<'a> {
-    path: &'a Path,
-    file: &'a mut File,
-    gguf: &'a Gguf,
-}
-
-impl Loader<'_> {
-    fn check_total(&self, limit: u64) -> Result<(), ChatError> {
-        let mut needed = 0u64;
-        for name in self.gguf.tensors.keys() {
-            let (_, _, elements) = self.gguf.locate(name).map_err(|e| malformed(self.path, e))?;
-            needed = needed.saturating_add((elements as u64).saturating_mul(4));
-        }
-        match needed > limit {
-            true => Err(ChatError::TooLarge { path: self.path.into(), needed, limit }),
-            false => Ok(()),
-        }
-    }
-
-    fn may(&mut self, name: &str, dims: &[usize]) -> Result<Option<Vec<f32>>, ChatError> {
-        match self.gguf.tensors.contains_key(name) {
-            true => self.need(name, dims).map(Some),
-            false => Ok(None),
-        }
-    }
-
-    fn need(&mut self, name: &str, dims: &[usize]) -> Result<Vec<f32>, ChatError> {
-        let (range, dtype, elements) = self.gguf.locate(name).map_err(|e| malformed(self.path, e))?;
-        let found = &self.gguf.tensors[name].dims;
-        if found != dims {
-            return Err(malformed(self.path, format!("tensor `{name}` is {found:?} where {dims:?} is needed")));
-        }
-        let io = |source| ChatError::Io { path: self.path.into(), source };
-        // The range was checked against the file's length, so this reserves no more than the file has.
-        let mut raw = vec![0; (range.end - range.start) as usize];
-        self.file.seek(SeekFrom::Start(range.start)).map_err(io)?;
-        self.file.read_exact(&mut raw).map_err(io)?;
-        let values = qtensor_from_ggml(dtype, &raw, vec![elements], &Device::Cpu)
-            .and_then(|t| t.dequantize(&Device::Cpu))
-            .and_then(|t| t.to_vec1::<f32>())
-            .map_err(|e| malformed(self.path, format!("tensor `{name}`: {e}")))?;
-        Ok(values)
-    }
-}
-
-/// [`ChatError::Malformed`] for `path`.
-pub(super) fn malformed(path: &Path, why: impl Into<String>) -> ChatError {
-    ChatError::Malformed { path: path.into(), why: why.into() }
 }
