@@ -2,8 +2,12 @@
 //!
 //! Whoever hands audio to a player (a playout node, a socket) writes it; the scheduling of shared stages reads it.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
+use tokio::sync::Notify;
+
+use crate::sync::Mutex;
 use crate::{Epochs, Lane, MAX_LANES, Mono};
 
 /// One session's playback, shared by its nodes. All updates are single atomic writes.
@@ -13,6 +17,26 @@ pub struct Playback {
     answered: [AtomicU32; MAX_LANES],
     /// When the listener runs dry, in ns of the engine's clock; 0 = nothing was played yet.
     dry_at: AtomicU64,
+    /// Depths of the nodes that are making the first chunk of an answer now.
+    pressing: Mutex<Vec<u32>>,
+    eased: Notify,
+}
+
+/// A node is making the first chunk of an answer. Dropped, it has made its part.
+pub(crate) struct Pressing {
+    playback: Arc<Playback>,
+    depth: u32,
+}
+
+impl Drop for Pressing {
+    fn drop(&mut self) {
+        let mut all = self.playback.pressing.lock();
+        if let Some(at) = all.iter().position(|d| *d == self.depth) {
+            all.swap_remove(at);
+        }
+        drop(all);
+        self.playback.eased.notify_waiters();
+    }
 }
 
 impl Playback {
@@ -28,6 +52,32 @@ impl Playback {
     /// True if some audio of the answer under `epochs` has gone out on `lane`.
     pub fn answered(&self, lane: Lane, epochs: &Epochs) -> bool {
         self.answered[lane.index()].load(Ordering::Relaxed) > epochs.of(lane).0
+    }
+    /// Says that the node at `depth` is making the first chunk of an answer.
+    pub(crate) fn press(self: &Arc<Self>, depth: u32) -> Pressing {
+        self.pressing.lock().push(depth);
+        Pressing { playback: self.clone(), depth }
+    }
+    /// True while a node nearer the listener than `depth` is making the first chunk of an answer.
+    pub(crate) fn pressed(&self, depth: u32) -> bool {
+        self.pressing.lock().iter().any(|d| *d > depth)
+    }
+    /// Waits until no node nearer the listener than `depth` is making the first chunk of an answer.
+    ///
+    /// # Cancel safety
+    /// Dropping it only stops the wait.
+    pub(crate) async fn eased(&self, depth: u32) {
+        loop {
+            let mut notified = std::pin::pin!(self.eased.notified());
+            // Entered before the look, so that what ends in between is not missed.
+            notified.as_mut().enable();
+            if !self.pressed(depth) {
+                return;
+            }
+            notified.await;
+            // What one node has just given, the next has not taken yet.
+            tokio::task::yield_now().await;
+        }
     }
     /// When the listener runs out of audio; `None` if nothing was sent yet.
     pub fn dry_at(&self) -> Option<Mono> {

@@ -77,31 +77,39 @@ pub fn measure(rows: &[Row]) -> Alone {
         let ms = |t: Instant| t.elapsed().as_secs_f64() * 1e3;
         let t = Instant::now();
         whisper.transcribe(&row.spoken).expect("a transcript");
-        asr.push(ms(t));
+        let to_text = ms(t);
 
-        // As in the conversation, the prompt holds only what was computed once and the turn itself.
-        let mut slot = ChatSlot::new(&chat, fixed.clone());
+        // With the same history as in the conversation.
+        if row.turn < 0 {
+            slot = ChatSlot::new(&chat, fixed.clone());
+        }
         let sampling = Sampling { temperature: 0.0, max_tokens: 48, ..Sampling::default() };
         let t = Instant::now();
         slot.begin(&row.heard, &sampling).expect("a prompt");
         let mut sentences = Sentences::new(Default::default());
-        let (mut first, mut piece) = (None, None);
-        while piece.is_none() {
-            match slot.step().expect("the model runs") {
+        let (mut first, mut said) = (None, None);
+        loop {
+            let piece = match slot.step().expect("the model runs") {
+                Step::Prefilled(_) => continue,
                 Step::Text(s) => {
                     if !s.is_empty() {
                         first.get_or_insert(ms(t));
                     }
-                    piece = sentences.push(&s).into_iter().next().map(|p| p.text);
+                    sentences.push(&s).into_iter().next()
                 }
                 Step::Done { .. } => {
-                    piece = Some(sentences.finish().into_iter().next().map(|p| p.text).unwrap_or_default());
+                    let rest = sentences.finish().into_iter().next().map(|p| (p.text, ms(t)));
+                    said = said.or(rest);
+                    break;
                 }
-                Step::Prefilled(_) => {}
-            }
+            };
+            said = said.or(piece.map(|p| (p.text, ms(t))));
         }
-        let to_clause = ms(t);
-        let said = piece.unwrap_or_default();
+        let Some((said, to_clause)) = said else { continue };
+        if !row.counts() {
+            continue;
+        }
+        asr.push(to_text);
         word.push(first.unwrap_or(to_clause));
         clause.push(to_clause);
 

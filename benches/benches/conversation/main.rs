@@ -78,7 +78,7 @@ fn main() {
 async fn start() -> (Engine, Graph) {
     let layers = Layers { overrides: vec![TAPS.to_owned()], ..Layers::default() };
     let file = GraphFile::load(&root().join("graphs/voice-assistant.yaml"), &layers).unwrap_or_else(|d| panic!("{d}"));
-    let registry = omni_flow_nodes::registry::registry();
+    let registry = omni_flow_nodes::registry::registry().unwrap_or_else(|e| panic!("{e}"));
     let (plan, _) = file.check(&registry, &CheckCx::default()).unwrap_or_else(|d| panic!("{d}"));
     let engine = Engine::new().expect("an engine");
     let graph = engine.start(plan).await.unwrap_or_else(|e| panic!("{e}"));

@@ -82,6 +82,10 @@ impl Row {
     pub fn answering(&self) -> Option<f64> {
         Some(self.at[4]? - self.at[1]?)
     }
+    /// False for the turn that warms everything.
+    pub fn counts(&self) -> bool {
+        self.turn >= 0
+    }
     pub fn json(&self) -> Value {
         let parts: BTreeMap<_, _> = PARTS.iter().zip(self.at).collect();
         json!({
@@ -117,6 +121,7 @@ impl Summary {
         peak: u64,
         nodes: Vec<SessionStats>,
     ) -> Self {
+        let rows: Vec<&Row> = rows.iter().filter(|r| r.counts()).collect();
         let mut first_audio: Vec<f64> = rows.iter().filter_map(|r| r.at[4]).collect();
         first_audio.sort_by(f64::total_cmp);
         let parts =

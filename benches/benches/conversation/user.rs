@@ -140,7 +140,7 @@ pub struct User {
 }
 
 impl User {
-    /// Speaks all turns, each when the answer to the last has been heard. Returns those that count.
+    /// Speaks all turns, each when the answer to the last has been heard. The first, -1, only warms everything.
     pub async fn run(mut self, begin: Instant) -> Vec<Mark> {
         let mut at = begin;
         let mut marks = Vec::new();
@@ -167,7 +167,6 @@ impl User {
                 }
             }
         }
-        marks.retain(|m| m.turn >= 0);
         marks
     }
 

@@ -5,13 +5,16 @@
 //! made that cannot be sent.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::{NodeError, NodeShared};
 use crate::edge::{EdgeRx, RawEvent, Terminal};
 use crate::error::{ErrorKind, RunError};
 use crate::lanes::Lanes;
+use crate::playback::Pressing;
+use crate::pool::Class;
 use crate::port::{Out, Permit, Sent};
-use crate::shared::{AnyLeased, StageError};
+use crate::shared::{Advance, AnyLeased, StageError};
 use crate::{Amount, Chunk, Lane, MediaTime, Payload, Stamp};
 
 pub(crate) async fn run_leased(
@@ -94,13 +97,12 @@ impl Runner {
                     return Ok(Worked::Idle);
                 }
             };
-            let priority = self.shared.priority(&self.stamp);
             let advanced = {
                 let fenced = fenced(&self.shared.lanes, self.lanes, &self.stamp);
                 tokio::select! {
                     biased;
                     () = fenced => None,
-                    a = self.leased.advance(priority) => Some(a),
+                    a = unit(&self.shared, &self.stamp, &mut *self.leased) => Some(a),
                 }
             };
             let Some(advanced) = advanced else {
@@ -108,10 +110,12 @@ impl Runner {
                 self.reset().await?;
                 return Ok(Worked::Idle);
             };
-            let advance = advanced.map_err(|e| self.named(e))?;
+            let (advance, pressing) = advanced.map_err(|e| self.named(e))?;
             self.shared.probe.step();
             self.shared.probe.busy(advance.took);
-            if self.deliver(permit, advance.outputs).await == Sent::Gone {
+            let delivered = self.deliver(permit, advance.outputs).await;
+            drop(pressing);
+            if delivered == Sent::Gone {
                 return Ok(Worked::Gone);
             }
             if !advance.more {
@@ -150,6 +154,28 @@ impl Runner {
             e => RunError::with_source(kind, &self.shared.path, e).into(),
         }
     }
+}
+
+/// The longest that a unit lets nodes nearer the listener go before it.
+const MOST_HELD: Duration = Duration::from_millis(500);
+
+/// One unit of work. On the way to an answer's first chunk, it waits while a node of this session that is nearer the
+/// listener works on that chunk, even if a core is free: heavy models share the memory's bandwidth, and what this unit
+/// would make is not wanted yet. What is returned beside the result says to others that this node works on it; keep it
+/// until the result has been sent.
+async fn unit(
+    shared: &NodeShared,
+    stamp: &Stamp,
+    leased: &mut dyn AnyLeased,
+) -> Result<(Advance<Payload>, Option<Pressing>), StageError> {
+    let (playback, depth) = (&shared.playback, shared.depth as u32);
+    let first = |shared: &NodeShared| shared.priority(stamp).class == Class::First;
+    if first(shared) && playback.pressed(depth) {
+        shared.clock.timeout(MOST_HELD, playback.eased(depth)).await;
+    }
+    let pressing = first(shared).then(|| playback.press(depth));
+    let advance = leased.advance(shared.priority(stamp)).await?;
+    Ok((advance, pressing))
 }
 
 /// Waits until a fence of one of `lanes` has ended what `stamp` answers.

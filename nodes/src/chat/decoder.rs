@@ -8,8 +8,8 @@
 use std::any::Any;
 
 use super::{
+    attention,
     language::{ForwardError, KvState, LanguageModel},
-    matmul::{View, matmul},
     matrix::Workspace,
     weights::{Layer, Shape, Weights},
 };
@@ -234,7 +234,7 @@ fn attend(
     m: usize,
     b: &mut Scratch,
 ) {
-    let (total, kv_width, q_width) = (start + m, s.kv_heads * s.head, s.heads * s.head);
+    let kv_width = s.kv_heads * s.head;
     layer.q.project(&b.normed, m, &mut b.q, &mut b.space);
     add_bias(&mut b.q, layer.q_bias.as_deref());
     norm_heads(&mut b.q, layer.q_norm.as_deref(), s);
@@ -247,26 +247,7 @@ fn attend(
     layer.v.project(&b.normed, m, &mut b.kv, &mut b.space);
     add_bias(&mut b.kv, layer.v_bias.as_deref());
     append(values, &b.kv, kv_width);
-    let scale = 1.0 / (s.head as f32).sqrt();
-    let group = s.heads / s.kv_heads;
-    for h in 0..s.heads {
-        let shared = h / group * s.head;
-        let query = View::rows(&b.q[h * s.head..], m, s.head, q_width);
-        matmul(query, View::rows(&keys[shared..], total, s.head, kv_width).t(), scale, &mut b.scores, total);
-        for (t, row) in b.scores.chunks_exact_mut(total).enumerate() {
-            let position = start + t;
-            let first = window.map_or(0, |w| (position + 1).saturating_sub(w));
-            softmax(row, first, position + 1);
-        }
-        let weights = View::rows(&b.scores, m, total, total);
-        matmul(
-            weights,
-            View::rows(&values[shared..], total, s.head, kv_width),
-            1.0,
-            &mut b.mixed[h * s.head..],
-            q_width,
-        );
-    }
+    attention::mix(s, &b.q, (keys, values), window, start, &mut b.scores, &mut b.mixed);
     layer.o.project(&b.mixed, m, &mut b.branch, &mut b.space);
 }
 
@@ -323,18 +304,4 @@ fn norm(row: &mut [f32], gain: &[f32], epsilon: f32) {
     let mean = row.iter().map(|v| v * v).sum::<f32>() / row.len() as f32;
     let scale = 1.0 / (mean + epsilon).sqrt();
     row.iter_mut().zip(gain).for_each(|(v, g)| *v *= scale * g);
-}
-
-/// Softmax over `row[first..end]`; the rest becomes zero.
-fn softmax(row: &mut [f32], first: usize, end: usize) {
-    row[..first].fill(0.0);
-    row[end..].fill(0.0);
-    let seen = &mut row[first..end];
-    let max = seen.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-    let mut sum = 0.0;
-    for v in seen.iter_mut() {
-        *v = (*v - max).exp();
-        sum += *v;
-    }
-    seen.iter_mut().for_each(|v| *v /= sum);
 }

@@ -4,6 +4,7 @@
 //! thread of the caller, so that a scheduler decides who runs. [`remote`] speaks to servers. Nothing here knows the
 //! engine. The network sits behind [`LanguageModel`].
 
+mod attention;
 pub mod decoder;
 pub mod error;
 pub mod gguf;

@@ -1,0 +1,166 @@
+//! What a token takes from those before it: softmax attention over the keys and values of one layer, in f32.
+//!
+//! A few tokens walk over the cache row by row, which reads it once per head and copies nothing; long passes are matrix
+//! products. Query heads in groups share a head of keys and values.
+
+use super::{
+    matmul::{View, matmul},
+    weights::Shape,
+};
+
+/// Up to this many tokens walk; a matrix product packs the whole cache before it multiplies, which pays for more.
+const FEW: usize = 4;
+
+/// `mixed[m, heads * head]`: for each of the tokens `q[m, heads * head]` at the positions from `start` on, the values it
+/// attends to. Keys and values are `[start + m, kv_heads * head]`; with a `window` a token sees so many, itself included.
+/// `scores` holds at least `start + m` numbers per token.
+pub(super) fn mix(
+    s: &Shape,
+    q: &[f32],
+    cache: (&[f32], &[f32]),
+    window: Option<usize>,
+    start: usize,
+    scores: &mut [f32],
+    mixed: &mut [f32],
+) {
+    let m = q.len() / (s.heads * s.head);
+    if m <= FEW {
+        walk(s, q, cache, window, start, scores, mixed)
+    } else {
+        multiply(s, q, cache, window, start, scores, mixed)
+    }
+}
+
+/// The first position that the token at `position` sees.
+fn first_seen(window: Option<usize>, position: usize) -> usize {
+    window.map_or(0, |w| (position + 1).saturating_sub(w))
+}
+
+fn walk(
+    s: &Shape,
+    q: &[f32],
+    (keys, values): (&[f32], &[f32]),
+    window: Option<usize>,
+    start: usize,
+    scores: &mut [f32],
+    mixed: &mut [f32],
+) {
+    let (kv_width, group) = (s.kv_heads * s.head, s.heads / s.kv_heads);
+    let scale = 1.0 / (s.head as f32).sqrt();
+    for (h, (query, out)) in q.chunks_exact(s.head).zip(mixed.chunks_exact_mut(s.head)).enumerate() {
+        let position = start + h / s.heads;
+        let first = first_seen(window, position);
+        let shared = h % s.heads / group * s.head;
+        let row = |t: usize| t * kv_width + shared..t * kv_width + shared + s.head;
+        let seen = &mut scores[..=position - first];
+        for (score, t) in seen.iter_mut().zip(first..) {
+            *score = scale * dot(query, &keys[row(t)]);
+        }
+        softmax(seen);
+        out.fill(0.0);
+        for (weight, t) in seen.iter().zip(first..) {
+            out.iter_mut().zip(&values[row(t)]).for_each(|(o, v)| *o += weight * v);
+        }
+    }
+}
+
+fn multiply(
+    s: &Shape,
+    q: &[f32],
+    (keys, values): (&[f32], &[f32]),
+    window: Option<usize>,
+    start: usize,
+    scores: &mut [f32],
+    mixed: &mut [f32],
+) {
+    let (kv_width, q_width, group) = (s.kv_heads * s.head, s.heads * s.head, s.heads / s.kv_heads);
+    let m = q.len() / q_width;
+    let total = start + m;
+    let scores = &mut scores[..m * total];
+    let scale = 1.0 / (s.head as f32).sqrt();
+    for h in 0..s.heads {
+        let shared = h / group * s.head;
+        let query = View::rows(&q[h * s.head..], m, s.head, q_width);
+        matmul(query, View::rows(&keys[shared..], total, s.head, kv_width).t(), scale, scores, total);
+        for (t, row) in scores.chunks_exact_mut(total).enumerate() {
+            let position = start + t;
+            let first = first_seen(window, position);
+            row[..first].fill(0.0);
+            row[position + 1..].fill(0.0);
+            softmax(&mut row[first..=position]);
+        }
+        let weights = View::rows(scores, m, total, total);
+        let seen = View::rows(&values[shared..], total, s.head, kv_width);
+        matmul(weights, seen, 1.0, &mut mixed[h * s.head..], q_width);
+    }
+}
+
+/// Sixteen sums side by side, so that the compiler can use vectors.
+fn dot(a: &[f32], b: &[f32]) -> f32 {
+    let (a, a_rest) = a.as_chunks::<16>();
+    let (b, b_rest) = b.as_chunks::<16>();
+    let mut sums = [0.0f32; 16];
+    for (a, b) in a.iter().zip(b) {
+        for ((sum, x), y) in sums.iter_mut().zip(a).zip(b) {
+            *sum += x * y;
+        }
+    }
+    sums.iter().sum::<f32>() + a_rest.iter().zip(b_rest).map(|(x, y)| x * y).sum::<f32>()
+}
+
+fn softmax(seen: &mut [f32]) {
+    let max = seen.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+    let mut sum = 0.0;
+    for v in seen.iter_mut() {
+        *v = (*v - max).exp();
+        sum += *v;
+    }
+    seen.iter_mut().for_each(|v| *v /= sum);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shape(heads: usize, kv_heads: usize, head: usize) -> Shape {
+        Shape {
+            layers: 1,
+            width: heads * head,
+            hidden: 1,
+            heads,
+            kv_heads,
+            head,
+            rotated: head,
+            vocab: 1,
+            context: 64,
+            epsilon: 1e-5,
+            rope_base: (1e4, 1e4),
+            rope_divisor: 1.0,
+            neox: false,
+            gemma: false,
+            window: None,
+        }
+    }
+
+    #[test]
+    fn walking_and_multiplying_agree() {
+        for (heads, kv, head) in [(1, 1, 2), (4, 2, 16), (9, 3, 64), (6, 1, 20)] {
+            for (start, m) in [(0, 1), (0, 3), (7, 1), (7, 2), (30, 4)] {
+                for window in [None, Some(1), Some(5)] {
+                    let s = shape(heads, kv, head);
+                    let noise =
+                        |n: usize, k: usize| (0..n).map(|i| ((i * k % 29) as f32 - 14.0) / 9.0).collect::<Vec<_>>();
+                    let (q, total) = (noise(m * heads * head, 7), start + m);
+                    let (keys, values) = (noise(total * kv * head, 11), noise(total * kv * head, 13));
+                    let (mut a, mut b) = (vec![9.0; q.len()], vec![9.0; q.len()]);
+                    let mut scores = vec![9.0; m * total];
+                    walk(&s, &q, (&keys, &values), window, start, &mut scores, &mut a);
+                    multiply(&s, &q, (&keys, &values), window, start, &mut scores, &mut b);
+                    for (i, (a, b)) in a.iter().zip(&b).enumerate() {
+                        assert!((a - b).abs() < 1e-4, "{heads}/{kv}x{head}, {start}+{m}, {window:?} at {i}: {a} {b}");
+                    }
+                }
+            }
+        }
+    }
+}
