@@ -1,7 +1,9 @@
 //! What a token takes from those before it: softmax attention over the keys and values of one layer, in f32.
 //!
-//! A few tokens walk over the cache row by row, which reads it once per head and copies nothing; long passes are matrix
-//! products. Query heads in groups share a head of keys and values.
+//! A few tokens walk over the cache row by row, which reads it once and copies nothing; long passes are matrix products.
+//! Query heads in groups share a head of keys and values.
+
+use omni_flow_kernels::Tier;
 
 use super::{
     matmul::{View, matmul},
@@ -13,7 +15,7 @@ const FEW: usize = 4;
 
 /// `mixed[m, heads * head]`: for each of the tokens `q[m, heads * head]` at the positions from `start` on, the values it
 /// attends to. Keys and values are `[start + m, kv_heads * head]`; with a `window` a token sees so many, itself included.
-/// `scores` holds at least `start + m` numbers per token.
+/// `scores` holds `start + m` numbers per token and per head of a group, whichever are more.
 pub(super) fn mix(
     s: &Shape,
     q: &[f32],
@@ -47,19 +49,29 @@ fn walk(
 ) {
     let (kv_width, group) = (s.kv_heads * s.head, s.heads / s.kv_heads);
     let scale = 1.0 / (s.head as f32).sqrt();
-    for (h, (query, out)) in q.chunks_exact(s.head).zip(mixed.chunks_exact_mut(s.head)).enumerate() {
-        let position = start + h / s.heads;
+    let tier = Tier::current();
+    let groups = q.chunks_exact(group * s.head).zip(mixed.chunks_exact_mut(group * s.head));
+    for (i, (queries, out)) in groups.enumerate() {
+        let position = start + i / s.kv_heads;
         let first = first_seen(window, position);
-        let shared = h % s.heads / group * s.head;
-        let row = |t: usize| t * kv_width + shared..t * kv_width + shared + s.head;
-        let seen = &mut scores[..=position - first];
-        for (score, t) in seen.iter_mut().zip(first..) {
-            *score = scale * dot(query, &keys[row(t)]);
+        let seen = position + 1 - first;
+        let shared = i % s.kv_heads * s.head;
+        let row = |t: usize| (first + t) * kv_width + shared..(first + t) * kv_width + shared + s.head;
+        let scores = &mut scores[..group * seen];
+        for t in 0..seen {
+            let key = &keys[row(t)];
+            for (h, query) in queries.chunks_exact(s.head).enumerate() {
+                scores[h * seen + t] = scale * tier.dot(query, key);
+            }
         }
-        softmax(seen);
+        scores.chunks_exact_mut(seen).for_each(softmax);
         out.fill(0.0);
-        for (weight, t) in seen.iter().zip(first..) {
-            out.iter_mut().zip(&values[row(t)]).for_each(|(o, v)| *o += weight * v);
+        for t in 0..seen {
+            let value = &values[row(t)];
+            for (h, out) in out.chunks_exact_mut(s.head).enumerate() {
+                let weight = scores[h * seen + t];
+                out.iter_mut().zip(value).for_each(|(o, v)| *o += weight * v);
+            }
         }
     }
 }
@@ -93,19 +105,6 @@ fn multiply(
         let seen = View::rows(&values[shared..], total, s.head, kv_width);
         matmul(weights, seen, 1.0, &mut mixed[h * s.head..], q_width);
     }
-}
-
-/// Sixteen sums side by side, so that the compiler can use vectors.
-fn dot(a: &[f32], b: &[f32]) -> f32 {
-    let (a, a_rest) = a.as_chunks::<16>();
-    let (b, b_rest) = b.as_chunks::<16>();
-    let mut sums = [0.0f32; 16];
-    for (a, b) in a.iter().zip(b) {
-        for ((sum, x), y) in sums.iter_mut().zip(a).zip(b) {
-            *sum += x * y;
-        }
-    }
-    sums.iter().sum::<f32>() + a_rest.iter().zip(b_rest).map(|(x, y)| x * y).sum::<f32>()
 }
 
 fn softmax(seen: &mut [f32]) {
@@ -153,7 +152,7 @@ mod tests {
                     let (q, total) = (noise(m * heads * head, 7), start + m);
                     let (keys, values) = (noise(total * kv * head, 11), noise(total * kv * head, 13));
                     let (mut a, mut b) = (vec![9.0; q.len()], vec![9.0; q.len()]);
-                    let mut scores = vec![9.0; m * total];
+                    let mut scores = vec![9.0; m.max(heads / kv) * total];
                     walk(&s, &q, (&keys, &values), window, start, &mut scores, &mut a);
                     multiply(&s, &q, (&keys, &values), window, start, &mut scores, &mut b);
                     for (i, (a, b)) in a.iter().zip(&b).enumerate() {

@@ -214,7 +214,7 @@ impl Scratch {
             branch: zeros(m * s.width),
             q: zeros(m * s.heads * s.head),
             kv: zeros(m * s.kv_heads * s.head),
-            scores: zeros(m * total),
+            scores: zeros(m.max(s.heads / s.kv_heads) * total),
             mixed: zeros(m * s.heads * s.head),
             gate: zeros(m * s.hidden),
             up: zeros(m * s.hidden),
