@@ -15,6 +15,8 @@ use crate::{Epochs, Lane, MAX_LANES, Mono};
 pub struct Playback {
     /// Per lane: 1 + the newest epoch under which audio has gone out.
     answered: [AtomicU32; MAX_LANES],
+    /// Per lane: when the first audio of that epoch went out, in ns of the engine's clock.
+    first_at: [AtomicU64; MAX_LANES],
     /// When the listener runs dry, in ns of the engine's clock; 0 = nothing was played yet.
     dry_at: AtomicU64,
     /// Depths of the nodes that are making the first chunk of an answer now.
@@ -40,9 +42,13 @@ impl Drop for Pressing {
 }
 
 impl Playback {
-    /// Audio that answers under `epochs` went out on `lane`; with all that was sent, the listener runs dry at `dry_at`.
-    pub fn sent(&self, lane: Lane, epochs: &Epochs, dry_at: Mono) {
-        self.answered[lane.index()].fetch_max(epochs.of(lane).0.saturating_add(1), Ordering::Relaxed);
+    /// Audio that answers under `epochs` goes out on `lane` now; with all that was sent, the listener runs dry at
+    /// `dry_at`.
+    pub fn sent(&self, lane: Lane, epochs: &Epochs, now: Mono, dry_at: Mono) {
+        let answers = epochs.of(lane).0.saturating_add(1);
+        if self.answered[lane.index()].fetch_max(answers, Ordering::Relaxed) < answers {
+            self.first_at[lane.index()].store(now.0, Ordering::Relaxed);
+        }
         self.dry_at.store(dry_at.0, Ordering::Relaxed);
     }
     /// What was sent and not played has been thrown away: the listener has nothing more.
@@ -52,6 +58,10 @@ impl Playback {
     /// True if some audio of the answer under `epochs` has gone out on `lane`.
     pub fn answered(&self, lane: Lane, epochs: &Epochs) -> bool {
         self.answered[lane.index()].load(Ordering::Relaxed) > epochs.of(lane).0
+    }
+    /// When the first audio of the newest answer on `lane` went out.
+    pub(crate) fn first_at(&self, lane: Lane) -> Mono {
+        Mono(self.first_at[lane.index()].load(Ordering::Relaxed))
     }
     /// Says that the node at `depth` is making the first chunk of an answer.
     pub(crate) fn press(self: &Arc<Self>, depth: u32) -> Pressing {

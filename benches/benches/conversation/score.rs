@@ -26,8 +26,8 @@ pub struct Row {
     at: [Option<f64>; 5],
     turns_ended: usize,
     audio: f64,
-    underruns: usize,
-    gap: f64,
+    /// Where in the answer a player that holds 100 ms had nothing, in seconds, and for how many milliseconds.
+    gaps: Vec<(f64, f64)>,
 }
 
 /// What became of one clip.
@@ -42,17 +42,17 @@ pub fn row(session: usize, mark: &Mark, log: &Log, clips: &[Clip]) -> Row {
         .filter(|(t, _)| *t > mark.end)
         .collect();
     // A player that holds 100 ms.
-    let (mut underruns, mut gap) = (0, 0.0f64);
+    let mut gaps = Vec::new();
     if let Some((begin, _)) = audio.first() {
-        let mut dry = 0.1;
+        let (mut dry, mut at) = (0.1, 0.0);
         for (t, seconds) in &audio {
             let t = (*t - *begin).as_secs_f64();
             if t > dry + 1e-4 {
-                underruns += 1;
-                gap = gap.max(t - dry);
+                gaps.push((at, (t - dry) * 1e3));
                 dry = t;
             }
             dry += seconds;
+            at += seconds;
         }
     }
     Row {
@@ -72,8 +72,7 @@ pub fn row(session: usize, mark: &Mark, log: &Log, clips: &[Clip]) -> Row {
         ],
         turns_ended: events.iter().filter(|(_, w)| matches!(w, What::TurnEnded)).count(),
         audio: audio.iter().map(|(_, s)| s).sum(),
-        underruns,
-        gap: gap * 1e3,
+        gaps,
     }
 }
 
@@ -90,8 +89,7 @@ impl Row {
         let parts: BTreeMap<_, _> = PARTS.iter().zip(self.at).collect();
         json!({
             "session": self.session, "turn": self.turn, "clip": self.clip, "ms": parts, "heard": self.heard,
-            "said": self.said, "clause": self.clause, "audio_s": self.audio, "underruns": self.underruns,
-            "longest_gap_ms": self.gap, "turns_ended": self.turns_ended,
+            "said": self.said, "clause": self.clause, "audio_s": self.audio, "gaps": self.gaps, "turns_ended": self.turns_ended,
         })
     }
 }
@@ -134,8 +132,8 @@ impl Summary {
             // The turn that warms up is in the CPU time too.
             cpu_per_turn: cpu.as_secs_f64() / (rows.len() + sessions) as f64,
             peak,
-            underruns: rows.iter().map(|r| r.underruns).sum(),
-            longest_gap: rows.iter().map(|r| r.gap).fold(0.0, f64::max),
+            underruns: rows.iter().map(|r| r.gaps.len()).sum(),
+            longest_gap: rows.iter().flat_map(|r| &r.gaps).map(|g| g.1).fold(0.0, f64::max),
             split: rows.iter().filter(|r| r.turns_ended > 1).count(),
             wall,
             nodes,

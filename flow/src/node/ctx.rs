@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::NodeError;
+use super::lead::Lead;
 use crate::edge::{EdgeRx, EdgeTx};
 use crate::lanes::Lanes;
 use crate::playback::Playback;
@@ -32,6 +33,7 @@ pub(crate) struct NodeShared {
     pub playback: Arc<Playback>,
     pub pool: Pool,
     pub probe: Arc<NodeProbe>,
+    pub lead: Lead,
 }
 
 /// A port that a node asked for and does not have.
@@ -172,9 +174,13 @@ impl NodeShared {
     }
     /// How urgent work that answers `stamp` is: the first audio of an answer, then whose listener runs dry first.
     pub(crate) fn priority(&self, stamp: &Stamp) -> Priority {
-        let first = !self.playback.answered(self.lane, &stamp.epochs);
-        let class = if first { Class::First } else { Class::Playing };
-        let deadline: Option<Mono> = if first { None } else { self.playback.dry_at() };
-        Priority { class, depth: self.depth as u32, deadline, since: self.clock.now() }
+        let (epoch, since, depth) = (stamp.epochs.of(self.lane), self.clock.now(), self.depth as u32);
+        if !self.playback.answered(self.lane, &stamp.epochs) {
+            self.lead.begin(epoch, since);
+            return Priority { class: Class::First, depth, deadline: None, since };
+        }
+        let lead = self.lead.of(epoch, self.playback.first_at(self.lane));
+        let deadline = self.playback.dry_at().map(|dry| Mono(dry.0.saturating_sub(lead.as_nanos() as u64)));
+        Priority { class: Class::Playing, depth, deadline, since }
     }
 }

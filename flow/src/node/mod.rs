@@ -7,6 +7,7 @@
 mod any;
 mod body;
 mod ctx;
+mod lead;
 mod leased;
 mod run;
 mod step;
@@ -17,6 +18,7 @@ pub use body::{Body, BuildCx, BuildError};
 pub(crate) use body::{BodyKind, NodeRun};
 pub use ctx::{Ctx, PortError};
 pub(crate) use ctx::{NodeShared, Ports};
+pub(crate) use lead::Lead;
 pub(crate) use leased::run_leased;
 pub(crate) use run::{Link, run_chain, run_step_on_pool};
 pub use step::{Emit, Step, StepError};

@@ -3,8 +3,9 @@
 //! One pick, in this order:
 //! 1. An *overdue* entry, the longest ready one ([`Limits`]); but after an overdue pick the next goes to a waiting
 //!    first chunk, so that an overloaded machine does not fall back to first come, first served.
-//! 2. An entry of class `Playing` whose listener is not dry yet but would be within the *guard*, the time that other
-//!    work about to start may take: a first chunk must not make a running stream stutter.
+//! 2. An entry of class `Playing` whose deadline lies within the *guard*, the time that other work about to start may
+//!    take, or up to a second back: a first chunk must not make a running stream stutter. Whoever is later than that
+//!    cannot be helped by haste.
 //! 3. Class `First` by larger depth, then by age; class `Playing` by earlier deadline; class `Background` by age.
 //!
 //! So an entry that found `n` others waiting runs at the latest after `picks + 2 n + 2` further picks, whatever comes
@@ -15,6 +16,9 @@ use std::time::Duration;
 
 use super::{Class, Limits, Priority};
 use crate::Mono;
+
+/// Work that is later than this is no reason to keep first chunks waiting.
+const LATE: Duration = Duration::from_secs(1);
 
 /// Names one entry of an [`Order`]. Never reused within it; larger is later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -140,8 +144,9 @@ impl<T> Order<T> {
             self.was_overdue = true;
             return Some(id);
         }
+        let oldest = now.0.saturating_sub(LATE.as_nanos() as u64);
         if best.0 == Class::First
-            && let Some(&(Class::Playing, deadline, _, id)) = self.ranks.range((Class::Playing, now.0, 0, 0)..).next()
+            && let Some(&(Class::Playing, deadline, _, id)) = self.ranks.range((Class::Playing, oldest, 0, 0)..).next()
             && deadline != u64::MAX
             && Mono(deadline) <= now.plus(self.guard)
         {
@@ -238,7 +243,9 @@ mod tests {
         assert_eq!(o.pick(ms(10)), Some("nearly dry"));
         assert_eq!(o.pick(ms(10)), Some("first"));
         o.push(Priority::first(0, ms(11)), "second");
-        assert_eq!(o.pick(ms(61)), Some("second"), "a listener that is dry already cannot be saved");
+        o.push(Priority::playing(ms(90), ms(80)), "late");
+        assert_eq!(o.pick(ms(61)), Some("safe"), "a little late is not too late");
+        assert_eq!(o.pick(ms(1091)), Some("second"), "one that is a second late is not helped by haste");
     }
 
     /// The rules in their plainest form, over a list.
@@ -264,7 +271,7 @@ mod tests {
             let overdue = old.or(passed).filter(|_| !(self.was_overdue && first));
             self.was_overdue = overdue.is_some();
             let savable = self.list.iter().filter(|e| {
-                let soon = |d: Mono| d >= now && d <= now.plus(self.guard);
+                let soon = |d: Mono| d.plus(LATE) >= now && d <= now.plus(self.guard);
                 first && e.2.class == Class::Playing && e.2.deadline.is_some_and(soon)
             });
             let savable = savable.min_by_key(|e| (e.2.deadline, e.2.since, e.0));

@@ -24,7 +24,8 @@ pub struct Priority {
     /// Distance of its node from the session's source. Among first chunks, the node nearer the listener goes first: it
     /// is the one that ends somebody's silence soonest.
     pub depth: u32,
-    /// When the listener of this stream runs out of audio. Used in class [`Class::Playing`]; `None` goes last there.
+    /// When the work should begin so that the listener of this stream does not run out of audio. Used in class
+    /// [`Class::Playing`]; `None` goes last there.
     pub deadline: Option<Mono>,
     /// Since when the work has been ready. Its age counts from here.
     pub since: Mono,
@@ -35,7 +36,7 @@ impl Priority {
     pub const fn first(depth: u32, since: Mono) -> Self {
         Self { class: Class::First, depth, deadline: None, since }
     }
-    /// Work for a listener who runs dry at `deadline`.
+    /// Work for a listener who runs dry unless it begins by `deadline`.
     pub const fn playing(deadline: Mono, since: Mono) -> Self {
         Self { class: Class::Playing, depth: 0, deadline: Some(deadline), since }
     }

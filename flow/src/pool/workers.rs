@@ -85,7 +85,7 @@ struct State {
     order: Order<Job>,
     closed: bool,
     draining: bool,
-    typical: Duration,
+    longest: Duration,
     stats: PoolStats,
 }
 
@@ -122,7 +122,7 @@ impl Pool {
             order: Order::new(config.limits),
             closed: false,
             draining: false,
-            typical: Duration::ZERO,
+            longest: Duration::ZERO,
             stats: PoolStats { threads, ..PoolStats::default() },
         };
         let core = Core { mode, queue: config.queue.max(1), now, state: Mutex::new(state), wake: Condvar::new() };
@@ -290,9 +290,9 @@ impl Core {
         st.stats.done += u64::from(ended != Ended::Skipped);
         st.stats.skipped += u64::from(ended == Ended::Skipped);
         st.stats.panicked += u64::from(ended == Ended::Panicked);
-        // What starts now may keep others waiting for about one typical job, and so may the one after it.
-        st.typical = if st.typical.is_zero() { took } else { (st.typical * 7 + took) / 8 };
-        let guard = st.typical * 2;
+        // What starts now may keep others waiting for as long as the longest of the last jobs.
+        st.longest = took.max(st.longest - st.longest / 16);
+        let guard = st.longest;
         st.order.set_guard(guard);
     }
 }

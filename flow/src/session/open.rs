@@ -8,7 +8,7 @@ use super::{Session, SessionShared};
 use crate::edge::{Edge, EdgeRx, EdgeTx};
 use crate::engine::GraphShared;
 use crate::lanes::Lanes;
-use crate::node::{BodyKind, BuildError, Ctx, Link, NodeRun, NodeShared, Ports};
+use crate::node::{BodyKind, BuildError, Ctx, Lead, Link, NodeRun, NodeShared, Ports};
 use crate::node::{run_chain, run_leased, run_step_on_pool, supervise};
 use crate::owner::Owner;
 use crate::playback::Playback;
@@ -117,6 +117,7 @@ pub(crate) fn open(
                 playback: playback.clone(),
                 pool: graph.pools[i].clone(),
                 probe: probes[i].clone(),
+                lead: Lead::default(),
             })
         })
         .collect();

@@ -230,7 +230,7 @@ impl Player {
         let (pts, len) = (MediaTime::from_samples(frame.position, self.rate), MediaTime::from_samples(n, self.rate));
         let stamp = self.stamp.child(pts, len);
         let left = MediaTime::from_samples(self.machine.held() as u64, self.rate);
-        playback.sent(lane, &stamp.epochs, now.plus((left + len).to_duration()));
+        playback.sent(lane, &stamp.epochs, now, now.plus((left + len).to_duration()));
         out.send(&stamp, Pcm::mono(self.rate, frame.audio)).await
     }
     /// Returns the credit of chunks that have left in full.
