@@ -11,6 +11,9 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use zip::ZipArchive;
 
+/// How often the files of a running pip are looked at.
+const LOOK: Duration = Duration::from_millis(100);
+
 /// Fills `part` from the wheels, in order.
 pub(crate) fn fetch(
     wheels: &[WheelPart],
@@ -66,7 +69,11 @@ fn download(wheel: &WheelPart, options: &FetchOptions, progress: &dyn Progress) 
     }
     // A pip that outlived its parent may still write: everyone has a folder of their own.
     let own = tempfile::tempdir_in(&folder).map_err(|e| FetchError::io(&folder, e))?;
-    pip(wheel, own.path(), options, progress)?;
+    let label = format!("{} {}", wheel.package, wheel.version);
+    progress.event(Event::Begin { file: &label, total: None, have: 0 });
+    let done = pip(wheel, own.path(), &label, options, progress);
+    progress.event(Event::Finished { file: &label });
+    done?;
     let found = find(own.path())?.ok_or_else(|| FetchError::Wheel {
         package: wheel.package.clone(),
         wheel: folder.clone(),
@@ -82,7 +89,13 @@ fn find(folder: &Path) -> Result<Option<PathBuf>, FetchError> {
     Ok(entries.flatten().map(|e| e.path()).find(|p| p.extension().is_some_and(|e| e == "whl")))
 }
 
-fn pip(wheel: &WheelPart, folder: &Path, options: &FetchOptions, progress: &dyn Progress) -> Result<(), FetchError> {
+fn pip(
+    wheel: &WheelPart,
+    folder: &Path,
+    label: &str,
+    options: &FetchOptions,
+    progress: &dyn Progress,
+) -> Result<(), FetchError> {
     let what = format!("{}=={}", wheel.package, wheel.version);
     let command = format!("{} -m pip download --no-deps {what}", options.python.display());
     let fail = |reason: String| FetchError::NoPip { command: command.clone(), reason };
@@ -91,6 +104,8 @@ fn pip(wheel: &WheelPart, folder: &Path, options: &FetchOptions, progress: &dyn 
         .args(["--no-input", "--progress-bar", "off", "--quiet", "-d"])
         .arg(folder)
         .arg(&what)
+        // What arrives lies here until it is whole: pip tells nobody how far it is, the size of its files does.
+        .env("TMPDIR", folder)
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::piped())
@@ -99,7 +114,12 @@ fn pip(wheel: &WheelPart, folder: &Path, options: &FetchOptions, progress: &dyn 
     // Read beside the child, so that a full pipe cannot stop it; only the end is kept.
     let stderr = child.stderr.take().map(|mut pipe| std::thread::spawn(move || tail(&mut pipe)));
     let begin = Instant::now();
+    let mut looked = begin;
     let status = loop {
+        if looked.elapsed() >= LOOK {
+            looked = Instant::now();
+            progress.event(Event::At { file: label, done: bytes_in(folder, 3) });
+        }
         match child.try_wait() {
             Ok(Some(status)) => break Ok(status),
             Ok(None) if progress.cancelled() => break Err(FetchError::Cancelled),
@@ -123,6 +143,17 @@ fn pip(wheel: &WheelPart, folder: &Path, options: &FetchOptions, progress: &dyn 
         return Err(fail("this Python has no pip".into()));
     }
     Err(FetchError::Pip { command, stderr: text })
+}
+
+/// Bytes of all files in a folder and `deeper` levels below it. Files come and go meanwhile.
+fn bytes_in(folder: &Path, deeper: usize) -> u64 {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let size = |e: std::fs::DirEntry| match e.metadata() {
+        Ok(m) if m.is_dir() && deeper > 0 => bytes_in(&e.path(), deeper - 1),
+        Ok(m) if m.is_file() => m.len(),
+        _ => 0,
+    };
+    entries.map(size).sum()
 }
 
 /// The last 2 KiB of a stream, as text.

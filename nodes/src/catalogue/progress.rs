@@ -95,8 +95,10 @@ impl Progress for Bars {
             Event::Waiting { model } => self.say(&format!("{model}: waiting for another process")),
             Event::Begin { file, total, have } => {
                 let bar = self.all.add(ProgressBar::new(total.unwrap_or(0)));
-                let style =
-                    ProgressStyle::with_template("  {msg:32} {bar:30} {bytes:>10} of {total_bytes} {bytes_per_sec}");
+                let style = ProgressStyle::with_template(match total {
+                    Some(_) => "  {msg:32} {bar:30} {bytes:>10} of {total_bytes} {bytes_per_sec}",
+                    None => "  {msg:32} {spinner} {bytes:>10} {bytes_per_sec}",
+                });
                 bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
                 bar.set_message(file.to_owned());
                 bar.set_position(have);

@@ -360,6 +360,36 @@ mod unix {
         assert_eq!(std::fs::read_dir(cache.join("wheels")).unwrap().count(), 0);
     }
 
+    /// Lets pip go on once it has been seen how much has arrived.
+    struct Seen(PathBuf);
+    impl Progress for Seen {
+        fn event(&self, event: Event<'_>) {
+            if matches!(event, Event::At { file: "one 1.0", done: 5000.. }) {
+                std::fs::write(&self.0, b"").unwrap();
+            }
+        }
+    }
+
+    #[test]
+    fn what_arrives_while_pip_downloads_is_shown() {
+        let dir = tempfile::tempdir().unwrap();
+        wheel(&dir.path().join("one==1.0.whl"), "x", b"abc");
+        let (seen, wheels) = (dir.path().join("seen"), dir.path().display());
+        let script = format!(
+            "mkdir \"$TMPDIR/pip-unpack\"; head -c 5000 /dev/zero > \"$TMPDIR/pip-unpack/w\"; n=0
+            while [ ! -e '{}' ] && [ $n -lt 3000 ]; do sleep 0.01; n=$((n+1)); done
+            [ -e '{0}' ] || exit 1; cp '{wheels}'/\"$what\".whl \"$dir\"/",
+            seen.display()
+        );
+        let python = python(dir.path(), &script);
+        let catalogue = catalogue(&[("a.bin", b"abc", &[("one", "x")])]);
+        let server = serve(Vec::new(), vec![Answer::Status(404)]);
+        let cache = dir.path().join("cache");
+        let options = FetchOptions { python, ..options(&cache, &server.address) };
+        catalogue.resolve("m", &options, &Seen(seen)).unwrap();
+        assert_eq!(std::fs::read_dir(cache.join("wheels")).unwrap().count(), 0, "nothing is left");
+    }
+
     #[test]
     fn pip_that_fails_or_is_absent_is_reported() {
         let dir = tempfile::tempdir().unwrap();
