@@ -46,7 +46,7 @@ pub use file::{
 };
 pub use lane::{Epoch, Epochs, Lane, MAX_LANES};
 pub use metrics::{Family, LIST as METRICS, MetricType, describe_metrics};
-pub use node::{Body, BuildCx, BuildError, Ctx, Emit, Node, NodeError, PortError, Step, StepError};
+pub use node::{Body, BuildCx, BuildError, Ctx, Emit, Env, Node, NodeError, PortError, Step, StepError};
 pub use plan::{
     CheckCx, Described, DescribedEdge, DescribedNode, EdgeClass, Memory, Mode, Place, Plan, PlanEdge, PlanNode, Policy,
     SessionPlan, Warnings,

@@ -101,6 +101,7 @@ pub(crate) async fn start(engine: Arc<EngineShared>, plan: Plan) -> Result<Graph
             threads: node.threads.unwrap_or(1),
             slots: node.slots.unwrap_or(plan.session.max_sessions),
             chunk: node.chunk.clone(),
+            env: node.env.iter().cloned().collect(),
         };
         let configured = node.configured.clone();
         let engine = &engine;

@@ -54,7 +54,7 @@ codes! {
     Secret = "G108", "a secret stands in the file", "Keys such as `api-key`, `token`, `secret` and `password` take a reference to an environment variable, `${env:NAME}`, never the secret itself.";
     EnvUnset = "G109", "an environment variable is not set", "The file refers to a variable with `${env:NAME}` that has no value.";
     Option = "G110", "an option cannot be used", "The node type refuses the value of this option.";
-    NotYet = "G111", "not on this place yet", "The key is part of graph files, but this version runs a graph in one process only. It is refused rather than ignored.";
+    NotYet = "G111", "not on this place yet", "The key is part of graph files, but this version, which runs a graph in one process, does not act on it. It is refused rather than ignored.";
     ReferenceName = "G112", "a name of another system is used", "The name is understood, but the name of this system is clearer.";
     ModelFile = "G113", "a file that a node names is missing or damaged", "`omni-flow check` looks whether the files that nodes will read are there and whole. `omni-flow models` lists, fetches and verifies models.";
     UnknownType = "G201", "unknown node type", "`omni-flow nodes` lists the types that this program knows.";

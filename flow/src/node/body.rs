@@ -1,5 +1,6 @@
 //! What a node type builds once per graph, and from which each session gets its own instance.
 
+use std::collections::BTreeMap;
 use std::future::Future;
 use std::path::PathBuf;
 use std::pin::Pin;
@@ -31,6 +32,29 @@ pub struct BuildCx {
     pub slots: usize,
     /// The node's `chunk` key: chunk policies, per output port or for all.
     pub chunk: Option<serde_json::Value>,
+    /// The variables that the graph file gives to the node.
+    pub env: Env,
+}
+
+/// Environment of a node: what its graph file gives, before that of the process. Values are never shown.
+#[derive(Clone, Default)]
+pub struct Env(BTreeMap<String, String>);
+
+impl Env {
+    /// The value of a variable.
+    pub fn get(&self, name: &str) -> Option<String> {
+        self.0.get(name).cloned().or_else(|| std::env::var(name).ok())
+    }
+}
+impl FromIterator<(String, String)> for Env {
+    fn from_iter<I: IntoIterator<Item = (String, String)>>(all: I) -> Self {
+        Self(all.into_iter().collect())
+    }
+}
+impl std::fmt::Debug for Env {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_set().entries(self.0.keys()).finish()
+    }
 }
 
 /// Why a node cannot be made.

@@ -14,7 +14,7 @@ mod step;
 mod supervise;
 
 pub(crate) use any::AnyStep;
-pub use body::{Body, BuildCx, BuildError};
+pub use body::{Body, BuildCx, BuildError, Env};
 pub(crate) use body::{BodyKind, NodeRun};
 pub use ctx::{Ctx, PortError};
 pub(crate) use ctx::{NodeShared, Ports};

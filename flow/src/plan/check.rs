@@ -94,7 +94,7 @@ impl Check<'_> {
     }
     pub fn not_yet(&mut self, span: Span, what: &str) {
         let m = format!("{what} is not on this place yet");
-        self.error(Code::NotYet, span, m, "this version runs a graph in one process; leave the key out");
+        self.error(Code::NotYet, span, m, "this version does not act on it yet; leave the key out");
     }
 
     fn run(&mut self) -> Option<Plan> {
@@ -177,8 +177,10 @@ impl Check<'_> {
             let m = format!("version {} is unknown", t.as_text().unwrap_or("of this shape"));
             self.error(Code::Version, t.span, m, "write `version: 1`, or leave it out");
         }
-        if let Some(t) = root.get("chunked") {
-            self.read::<bool>(t);
+        if let Some(t) = root.get("chunked")
+            && self.read::<bool>(t) == Some(false)
+        {
+            self.not_yet(t.span, "`chunked: false`");
         }
         if let Some(e) = root.entry("variant") {
             self.not_yet(e.key_span, "`variant`");

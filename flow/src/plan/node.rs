@@ -76,19 +76,19 @@ impl<'a> Draft<'a> {
         let node = &e.value;
         let get = |k: &str| node.get(k).or_else(|| defaults.and_then(|t| t.get(k)));
         d.input = node.get("in");
-        d.find_type(c, node, e);
+        d.find_type(c, node, e, get("sampling"));
         d.engine_keys(c, node, &get);
         d.choose_place(c, get("place"));
         d
     }
-    fn find_type(&mut self, c: &mut Check<'_>, node: &Tree, e: &Entry) {
+    fn find_type(&mut self, c: &mut Check<'_>, node: &Tree, e: &Entry, sampling: Option<&Tree>) {
         let Some(kind) = node.get("use") else {
             c.error(Code::MissingKey, e.key_span, format!("node `{}` has no `use`", e.key), "add `use: TYPE`");
             return;
         };
         let Some(name) = c.read::<String>(kind) else { return };
         self.kind = name.clone();
-        let options = options_of(node);
+        let options = with_sampling(options_of(node), sampling);
         for o in options.as_map().unwrap_or_default() {
             if is_secret(&o.key) {
                 keys::secret(&o.key, &o.value, &mut c.out);
@@ -103,7 +103,8 @@ impl<'a> Draft<'a> {
             c.out.push(d);
             return;
         };
-        let mut options = c.resolved(&options);
+        let given = options;
+        let mut options = c.resolved(&given);
         options.span = e.key_span;
         match make.configure(&options) {
             Ok(configured) => {
@@ -127,7 +128,7 @@ impl<'a> Draft<'a> {
             Err(mut found) => {
                 // A message may hold the value of a variable, which is never shown.
                 let mut hidden = Vec::new();
-                references(&options_of(node), &mut hidden);
+                references(&given, &mut hidden);
                 for d in &mut found {
                     if let Some((_, name)) = hidden.iter().find(|(s, _)| Some(*s) == d.span) {
                         d.message = format!("the value of the variable {name} cannot be used here");
@@ -204,6 +205,13 @@ impl<'a> Draft<'a> {
         }
         self.deadline = get("deadline");
         self.step_budget = get("step-budget").and_then(|t| positive(c, t, "step-budget"));
+        for (key, given) in
+            [("step-budget", self.step_budget.is_some()), ("active-streams", self.active_streams.is_some())]
+        {
+            if let Some(t) = get(key).filter(|_| given) {
+                c.not_yet(t.span, &format!("`{key}`"));
+            }
+        }
         if let Some(d) = get("init-timeout").and_then(|t| positive(c, t, "init-timeout")) {
             self.init_timeout = d;
         }
@@ -285,6 +293,14 @@ impl<'a> Draft<'a> {
     pub fn input_kind(&self, port: usize) -> Option<Kind> {
         self.schema.as_ref()?.inputs.get(port).map(|p| p.kind.clone())
     }
+}
+
+/// The options, with those of `sampling` that the node does not set itself.
+fn with_sampling(mut options: Tree, sampling: Option<&Tree>) -> Tree {
+    let (Value::Map(own), Some(more)) = (&mut options.value, sampling.and_then(Tree::as_map)) else { return options };
+    let missing: Vec<Entry> = more.iter().filter(|m| !own.iter().any(|o| same_key(&o.key, &m.key))).cloned().collect();
+    own.extend(missing);
+    options
 }
 
 /// A duration above zero.

@@ -47,6 +47,7 @@ pub struct ChatConfig {
     max_tokens: usize,
     #[serde(default)]
     stop: Vec<String>,
+    seed: Option<u64>,
 }
 
 /// One exchange that shows the model how to answer.
@@ -84,7 +85,7 @@ impl ChatConfig {
             top_p: self.top_p,
             min_p: self.min_p,
             repetition_penalty: self.repetition_penalty,
-            seed,
+            seed: self.seed.unwrap_or(seed),
             max_tokens: self.max_tokens,
             stop: self.stop.clone(),
         }
@@ -149,6 +150,7 @@ impl Make for ModelChat {
             ))
             .option(Opt::new("max-tokens", "integer", "256", "longest answer"))
             .option(Opt::new("stop", "list", "[]", "texts that end the answer and are not part of it"))
+            .option(Opt::maybe("seed", "integer", "seed of the choice among words; the engine's if left out"))
             .shared()
             .example("llm: { use: model.chat, in: asr.text, lane: reply, system: \"Answer in one sentence.\" }")
     }

@@ -12,7 +12,7 @@ pub(super) fn build(config: &ChatConfig, cx: &BuildCx) -> Result<Body, BuildErro
     let base = config.base_url.clone().unwrap_or_default();
     let mut remote = RemoteConfig::new(base, config.model.clone());
     remote.api_key_env = config.api_key_env.clone();
-    let client = Arc::new(RemoteChat::new(remote).map_err(BuildError::from_error)?);
+    let client = Arc::new(RemoteChat::with_env(remote, |name| cx.env.get(name)).map_err(BuildError::from_error)?);
     let (fixed, sampling) = (config.fixed(), config.sampling(cx.seed));
     Ok(Body::node(move || RemoteNode {
         client: client.clone(),

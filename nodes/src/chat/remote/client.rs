@@ -99,6 +99,13 @@ impl RemoteChat {
     /// # Errors
     /// [`RemoteError::Config`], [`RemoteError::MissingKey`].
     pub fn new(config: RemoteConfig) -> Result<Self, RemoteError> {
+        Self::with_env(config, |name| std::env::var(name).ok())
+    }
+    /// The same, with the key from an environment of the caller's.
+    ///
+    /// # Errors
+    /// As [`RemoteChat::new`].
+    pub fn with_env(config: RemoteConfig, env: impl Fn(&str) -> Option<String>) -> Result<Self, RemoteError> {
         let bad = |why: String| RemoteError::Config(why);
         let mut url = Url::parse(&config.base_url).map_err(|e| bad(format!("`base_url` is no address: {e}")))?;
         if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none() {
@@ -116,8 +123,8 @@ impl RemoteChat {
         url.set_path(&format!("{path}/chat/completions"));
         let key = match &config.api_key_env {
             None => None,
-            Some(name) => match std::env::var(name) {
-                Ok(key) if !key.trim().is_empty() => Some(key.trim().to_string()),
+            Some(name) => match env(name) {
+                Some(key) if !key.trim().is_empty() => Some(key.trim().to_string()),
                 _ => return Err(RemoteError::MissingKey(name.clone())),
             },
         };
