@@ -7,6 +7,7 @@ use std::{
     time::Duration,
 };
 
+use omni_flow::Env;
 use omni_flow_nodes::chat::{
     FinishReason, Message, Sampling, Usage,
     remote::{RemoteChat, RemoteConfig, RemoteError, RemoteEvent, Stage},
@@ -176,7 +177,11 @@ async fn the_request_says_what_was_asked_and_the_key_stays_secret() {
     }
     let missing =
         RemoteConfig { api_key_env: Some("OMNI_FLOW_NO_SUCH_KEY".into()), ..RemoteConfig::new("http://x", "m") };
-    assert_eq!(RemoteChat::new(missing).unwrap_err(), RemoteError::MissingKey("OMNI_FLOW_NO_SUCH_KEY".into()));
+    assert_eq!(RemoteChat::new(missing.clone()).unwrap_err(), RemoteError::MissingKey("OMNI_FLOW_NO_SUCH_KEY".into()));
+    // A graph file may give the variable to the node; its value is not shown either.
+    let env: Env = [("OMNI_FLOW_NO_SUCH_KEY".to_owned(), "sesame".to_owned())].into_iter().collect();
+    let client = RemoteChat::with_env(missing, |name| env.get(name)).unwrap();
+    assert!(!format!("{client:?} {env:?}").contains("sesame"));
 }
 
 #[tokio::test]

