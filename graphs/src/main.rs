@@ -30,7 +30,13 @@ fn main() -> ExitCode {
         _ => false,
     };
     match command(cli.command) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(()) => match output::failed() {
+            None => ExitCode::SUCCESS,
+            Some(e) => {
+                eprintln!("error: cannot write standard output: {e}");
+                ExitCode::FAILURE
+            }
+        },
         Err(failure) => {
             if as_json {
                 output::json_line(&failure.to_json());

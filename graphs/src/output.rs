@@ -1,9 +1,12 @@
-//! Standard output, for people and machines. A reader that went away (`| head`) is no error.
+//! Standard output, for people and machines. A reader that went away (`| head`) is no error; a
+//! full disk is.
 
 use std::io::Write as _;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 static GONE: AtomicBool = AtomicBool::new(false);
+static FAILED: OnceLock<std::io::Error> = OnceLock::new();
 
 /// Writes `text` to standard output at once.
 pub fn put(text: &str) {
@@ -11,9 +14,17 @@ pub fn put(text: &str) {
         return;
     }
     let mut out = std::io::stdout().lock();
-    if out.write_all(text.as_bytes()).and_then(|()| out.flush()).is_err() {
+    if let Err(e) = out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         GONE.store(true, Ordering::Relaxed);
+        if e.kind() != std::io::ErrorKind::BrokenPipe {
+            let _ = FAILED.set(e);
+        }
     }
+}
+
+/// Why something could not be written, unless it was only that nobody reads.
+pub fn failed() -> Option<&'static std::io::Error> {
+    FAILED.get()
 }
 
 /// One line of JSON.

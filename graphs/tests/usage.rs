@@ -183,11 +183,99 @@ fn the_first_interrupt_drains_and_the_file_is_whole() {
     }
     let kill = std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
     assert!(kill.success());
-    let ran = Ran::of(child.wait_with_output().unwrap()).expect(0).complains(&["stopping"]);
+    let ran = Ran::of(child.wait_with_output().unwrap()).expect(130);
     assert!(ran.out.contains("stopped by Ctrl-C"), "{}", ran.out);
     let (whole, got) = (decode(&clip("07_two_utterances_with_silence_24k.wav")), decode(&out));
     let whole = whole.samples.len() * 2 / 3;
     assert!(got.samples.len() >= 8000 && got.samples.len() < whole, "{} of {whole}", got.samples.len());
+}
+
+#[test]
+#[cfg(unix)]
+fn a_file_is_not_read_and_written_at_once_under_any_name() {
+    let dir = tempfile::tempdir().unwrap();
+    let (a, b) = (dir.path().join("a.wav").display().to_string(), dir.path().join("b.wav").display().to_string());
+    fs::copy(clip("01_librivox0880_16k.wav"), &a).unwrap();
+    fs::hard_link(&a, &b).unwrap();
+    let before = fs::read(&a).unwrap();
+    let (_graph, echo) = graph(LOOP);
+    for (path, out) in [("graphs/opus-roundtrip.yaml", &a), ("graphs/opus-roundtrip.yaml", &b), (&echo, &b)] {
+        run(&["run", path, "--input", &a, "--output", out]).expect(2).complains(&["both read and written"]);
+        assert_eq!(fs::read(&a).unwrap(), before, "untouched");
+    }
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn standard_output_that_cannot_be_written_is_a_failure() {
+    for words in
+        [&["nodes"][..], &["check", "graphs/tone.yaml"], &["completions", "bash"], &["draw", "graphs/tone.yaml"]]
+    {
+        let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+        let ran = Ran::of(
+            omni().args(words).stdout(full).stderr(Stdio::piped()).spawn().unwrap().wait_with_output().unwrap(),
+        );
+        ran.expect(1).complains(&["standard output"]);
+    }
+}
+
+/// Sends `signal` to a child.
+#[cfg(unix)]
+fn signal(child: &std::process::Child, signal: &str) {
+    assert!(std::process::Command::new("kill").args([signal, &child.id().to_string()]).status().unwrap().success());
+}
+
+#[test]
+#[cfg(unix)]
+fn a_graph_that_feeds_itself_stops_at_the_first_interrupt() {
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().join("t.wav");
+    let mut child = omni()
+        .args(["run", "graphs/tone.yaml", "--set", "nodes.tone.duration=1h", "--set", "nodes.tone.pace=true"])
+        .arg("--output")
+        .arg(&out)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    while !fs::metadata(&out).is_ok_and(|m| m.len() > 4000) {
+        assert!(child.try_wait().unwrap().is_none(), "ended early");
+        std::thread::yield_now();
+    }
+    signal(&child, "-INT");
+    let begun = std::time::Instant::now();
+    Ran::of(child.wait_with_output().unwrap()).expect(130);
+    assert!(begun.elapsed() < std::time::Duration::from_secs(8), "it did not wait for the deadline of the drain");
+    assert!(decode(out.to_str().unwrap()).samples.len() > 1000);
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_reader_that_stops_reading_does_not_keep_the_program() {
+    // A pipe that nobody reads is full after 64 KiB: a line for each of many chunks of text fills it.
+    let (dir, path) = graph(ECHO);
+    let long = dir.path().join("long.txt");
+    fs::write(&long, "A line that is printed.\n\n".repeat(20_000)).unwrap();
+    let mut child = omni()
+        .args(["run", &path, "--json", "--input", long.to_str().unwrap()])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    // Full when the process sleeps in a write for good: its count of written bytes stands still.
+    let written = || fs::read_to_string(format!("/proc/{}/io", child.id())).unwrap_or_default();
+    let mut before = String::new();
+    loop {
+        std::thread::sleep(std::time::Duration::from_millis(200));
+        let now = written();
+        if now == before {
+            break;
+        }
+        before = now;
+    }
+    signal(&child, "-INT");
+    signal(&child, "-INT");
+    assert_eq!(child.wait().unwrap().code(), Some(130));
 }
 
 #[test]

@@ -10,6 +10,7 @@ use crate::playback::Playback;
 use crate::pool::{Class, Pool, Priority};
 use crate::port::{In, Out};
 use crate::probe::NodeProbe;
+use crate::session::Closing;
 use crate::{Clock, Epoch, Item, Lane, Mono, Stamp};
 
 /// The ports of one node instance.
@@ -34,6 +35,7 @@ pub(crate) struct NodeShared {
     pub pool: Pool,
     pub probe: Arc<NodeProbe>,
     pub lead: Lead,
+    pub closing: Arc<Closing>,
 }
 
 /// A port that a node asked for and does not have.
@@ -134,6 +136,17 @@ impl Ctx {
         let e = self.shared.lanes.fenced(self.shared.lane, self.seen).await;
         self.seen = e;
         e
+    }
+    /// True once the session is to come to its end: a node that makes chunks without an input makes no more and returns.
+    pub fn is_closing(&self) -> bool {
+        self.shared.closing.asked()
+    }
+    /// Waits until [`Ctx::is_closing`].
+    ///
+    /// # Cancel safety
+    /// Dropping it only stops the wait.
+    pub async fn closing(&self) {
+        self.shared.closing.wait().await;
     }
     /// True if a fence of this node's output lane has ended what `stamp` answers: no point in going on.
     pub fn is_stale(&self, stamp: &Stamp) -> bool {

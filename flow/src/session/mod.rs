@@ -4,6 +4,7 @@
 //! inputs end and it runs dry ([`Session::drain`]), it is aborted, or a node fails, and then every stream of it ends
 //! with that node's error. Dropped, it is aborted. Other sessions notice nothing.
 
+mod closing;
 mod ends;
 mod open;
 mod shared;
@@ -11,6 +12,7 @@ mod stats;
 #[cfg(all(test, not(omni_loom)))]
 mod tests;
 
+pub(crate) use closing::Closing;
 pub use ends::{Input, InputError, SessionIn, SessionOut};
 pub use open::OpenError;
 pub(crate) use open::open;
@@ -68,6 +70,11 @@ impl Session {
     pub fn fence(&self, lane: Lane) -> crate::Epoch {
         self.shared.lanes.fence(lane)
     }
+    /// Asks nodes that make chunks without an input (a file, a tone) to make no more. The session ends once its inputs
+    /// have ended too and all that is under way has come out.
+    pub fn close_sources(&self) {
+        self.shared.closing.ask();
+    }
     /// Waits until all nodes have ended.
     ///
     /// # Errors
@@ -92,6 +99,7 @@ impl Session {
         for (_, input) in std::mem::take(&mut self.inputs) {
             input.end();
         }
+        self.close_sources();
         // Nobody will read an output that was not taken: the nodes before it must not wait for that.
         self.outputs.clear();
         if self.shared.clock.timeout(deadline, self.shared.ended_wait()).await.is_none() {
@@ -149,6 +157,10 @@ impl SessionHandle {
     /// Fences `lane` from outside, as a client's cancel does.
     pub fn fence(&self, lane: Lane) -> crate::Epoch {
         self.0.lanes.fence(lane)
+    }
+    /// As [`Session::close_sources`].
+    pub fn close_sources(&self) {
+        self.0.closing.ask();
     }
     /// Waits until all nodes have ended.
     ///

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::ends::Input;
-use super::{Session, SessionShared};
+use super::{Closing, Session, SessionShared};
 use crate::edge::{Edge, EdgeRx, EdgeTx};
 use crate::engine::GraphShared;
 use crate::lanes::Lanes;
@@ -100,6 +100,7 @@ pub(crate) fn open(
     let probes: Vec<Arc<NodeProbe>> = plan.nodes.iter().map(|_| Arc::default()).collect();
     let playback: Arc<Playback> = Arc::default();
     let owners: Vec<Arc<Owner>> = plan.nodes.iter().map(|_| Arc::default()).collect();
+    let closing = Arc::new(Closing::default());
     let shared: Vec<Arc<NodeShared>> = plan
         .nodes
         .iter()
@@ -118,13 +119,14 @@ pub(crate) fn open(
                 pool: graph.pools[i].clone(),
                 probe: probes[i].clone(),
                 lead: Lead::default(),
+                closing: closing.clone(),
             })
         })
         .collect();
     // A client end has no task; a step in the middle of a fused chain runs on the task of the chain's head.
     let head: Vec<bool> =
         (0..plan.nodes.len()).map(|i| plan.nodes[i].schema.client.is_none() && !graph.fused_into(i)).collect();
-    let session = Arc::new(SessionShared::new(id, graph.clone(), lanes, edges.clone(), probes, head.clone()));
+    let session = Arc::new(SessionShared::new(id, graph.clone(), lanes, edges.clone(), probes, closing, head.clone()));
 
     let (mut inputs, mut outputs) = (BTreeMap::new(), BTreeMap::new());
     let mut tasks = Vec::new();

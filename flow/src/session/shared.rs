@@ -13,6 +13,7 @@ use crate::error::{ErrorKind, RunError};
 use crate::lanes::Lanes;
 use crate::probe::NodeProbe;
 use crate::schema::Client;
+use crate::session::closing::Closing;
 use crate::session::stats::SessionStats;
 use crate::sync::Mutex;
 
@@ -24,6 +25,7 @@ pub(crate) struct SessionShared {
     pub(crate) edges: Vec<Arc<Edge>>,
     pub(crate) probes: Vec<Arc<NodeProbe>>,
     pub(crate) clock: Clock,
+    pub(crate) closing: Arc<Closing>,
     cancelled: AtomicBool,
     wakers: Vec<Mutex<Option<Waker>>>,
     running: Mutex<Vec<bool>>,
@@ -41,6 +43,7 @@ impl SessionShared {
         lanes: Arc<Lanes>,
         edges: Vec<Arc<Edge>>,
         probes: Vec<Arc<NodeProbe>>,
+        closing: Arc<Closing>,
         mut runs: Vec<bool>,
     ) -> Self {
         let relay = !runs.contains(&true);
@@ -53,6 +56,7 @@ impl SessionShared {
             lanes,
             edges,
             clock,
+            closing,
             cancelled: AtomicBool::new(false),
             wakers: probes.iter().map(|_| Mutex::new(None)).collect(),
             remaining: AtomicUsize::new(runs.iter().filter(|r| **r).count()),

@@ -135,6 +135,13 @@ pub fn outputs(ends: &[End], given: &[String]) -> Result<BTreeMap<String, PathBu
     let mut words: Vec<(Option<&str>, &str)> = given.iter().map(|w| named(w, &names)).collect();
     words.sort_by_key(|(node, _)| node.is_none());
     for (node, file) in words {
+        if let (None, Some((name, _))) =
+            (node, file.split_once('=').filter(|(n, _)| !n.is_empty() && !n.contains(['/', '.'])))
+        {
+            let known: Vec<String> = audio.iter().map(|e| format!("`{}`", e.node)).collect();
+            let hint = format!("outputs with audio: {}; for a file of that name write ./{file}", known.join(", "));
+            return Err(Failure::usage(format!("this graph has no output `{name}`"), hint));
+        }
         let free = || audio.iter().find(|e| !bound.contains_key(&e.node));
         let end = match node {
             Some(n) => audio.iter().find(|e| e.node == n),

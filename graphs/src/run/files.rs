@@ -1,7 +1,7 @@
 //! `--input` and `--output` for graphs that read or write files themselves: they become the `path` of the graph's
 //! `file.in` and `file.out`.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use omni_flow::{GraphFile, Medium, Registry};
 use serde_json::{Map, Value, json};
@@ -33,8 +33,8 @@ pub fn paths(
         Err(_) => false,
     };
     let mut nodes = Map::new();
-    take(inputs, &readers, !asks("session.in"), &mut nodes)?;
-    take(outputs, &writers, !speaks, &mut nodes)?;
+    take(inputs, &readers, !asks("session.in"), "standard input", &mut nodes)?;
+    take(outputs, &writers, !speaks, "standard output", &mut nodes)?;
     for reader in readers.iter().filter(|_| no_pace) {
         let node = nodes.entry(reader.as_str()).or_insert_with(|| json!({}));
         node["pace"] = json!(false);
@@ -42,7 +42,13 @@ pub fn paths(
     Ok((!nodes.is_empty()).then(|| json!({ "nodes": nodes }).to_string()))
 }
 
-fn take(words: &mut Vec<String>, nodes: &[String], alone: bool, set: &mut Map<String, Value>) -> Result<(), Failure> {
+fn take(
+    words: &mut Vec<String>,
+    nodes: &[String],
+    alone: bool,
+    dash: &str,
+    set: &mut Map<String, Value>,
+) -> Result<(), Failure> {
     let mut left = Vec::new();
     for word in words.drain(..) {
         let (node, path) = match (named(&word, nodes), nodes) {
@@ -55,8 +61,8 @@ fn take(words: &mut Vec<String>, nodes: &[String], alone: bool, set: &mut Map<St
         };
         if path == "-" {
             return Err(Failure::usage(
-                format!("`{node}` reads and writes files, not standard input"),
-                "give it a file",
+                format!("`{node}` works on files here, not on {dash}"),
+                "give it a file, or write `path: \"-\"` into the graph",
             ));
         }
         // The path is meant from where the program was started, not from the graph's folder.
@@ -71,6 +77,16 @@ fn take(words: &mut Vec<String>, nodes: &[String], alone: bool, set: &mut Map<St
     }
     *words = left;
     Ok(())
+}
+
+/// The paths of the graph's own `file.in` and `file.out`, the latter with their nodes.
+pub fn of(file: &GraphFile) -> (Vec<PathBuf>, Vec<(String, PathBuf)>) {
+    let path = |node: &String| {
+        let text = file.get(&format!("nodes.{node}.path")).and_then(|t| t.as_text().map(str::to_owned));
+        text.filter(|t| t != "-").map(|t| (node.clone(), file.folder().join(t)))
+    };
+    let (readers, writers) = (of_type(file, "file.in"), of_type(file, "file.out"));
+    (readers.iter().filter_map(path).map(|(_, p)| p).collect(), writers.iter().filter_map(path).collect())
 }
 
 /// Names of the nodes of one type, as the text says.

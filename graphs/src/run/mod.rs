@@ -71,8 +71,11 @@ fn prepare(args: &RunArgs, registry: &Registry) -> Result<Job, Failure> {
     let (ins, outs) = ends::of(&plan);
     let feeds = ends::inputs(&ins, &inputs, args.text.as_deref())?;
     let targets = ends::outputs(&outs, &outputs)?;
-    for path in feeds.iter().filter_map(|(_, given)| source::path(given)) {
-        if let Some((node, _)) = targets.iter().find(|(_, t)| same(path, t)) {
+    let (mut read, mut written) = files::of(&file);
+    read.extend(feeds.iter().filter_map(|(_, given)| source::path(given)).map(Path::to_owned));
+    written.extend(targets.iter().map(|(node, path)| (node.clone(), path.clone())));
+    for path in &read {
+        if let Some((node, _)) = written.iter().find(|(_, w)| same(path, w)) {
             let message = format!("`{}` is both read and written (by `{node}`)", path.display());
             return Err(Failure::usage(message, "give --output another file"));
         }
@@ -84,7 +87,13 @@ fn prepare(args: &RunArgs, registry: &Registry) -> Result<Job, Failure> {
     Ok(Job { plan, sources, targets, args: args.clone() })
 }
 
+/// True if both lead to one file, by whatever name.
 fn same(a: &Path, b: &Path) -> bool {
+    #[cfg(unix)]
+    if let (Ok(a), Ok(b)) = (a.metadata(), b.metadata()) {
+        use std::os::unix::fs::MetadataExt as _;
+        return a.is_file() && (a.dev(), a.ino()) == (b.dev(), b.ino());
+    }
     matches!((a.canonicalize(), b.canonicalize()), (Ok(a), Ok(b)) if a == b)
 }
 
@@ -127,7 +136,7 @@ async fn go(job: Job) -> Result<(), Failure> {
     } else {
         output::put(&report.table());
     }
-    if stopped { Ok(()) } else { answered(&taken, ear.as_deref()) }
+    if stopped { Err(Failure::Interrupted) } else { answered(&taken, ear.as_deref()) }
 }
 
 /// A session that was asked something and spoke nothing did not do what it is for.
@@ -139,7 +148,7 @@ fn answered(taken: &[Taken], ear: Option<&Ear>) -> Result<(), Failure> {
         None => "the graph made none",
     };
     match silent {
-        Some(t) => Err(anyhow!("no audio came out of `{}`: {why}; its file holds no sound", t.node).into()),
+        Some(t) => Err(anyhow!("no audio came out of `{}`: {why}", t.node).into()),
         None => {
             if ear.is_some() && !taken.is_empty() && taken.iter().all(|t| t.answers.all().is_empty() && t.other == 0) {
                 eprintln!("note: {why}");
@@ -221,13 +230,15 @@ impl Running {
     async fn wait(&mut self, stop: &Stop) -> Result<(Vec<Taken>, bool), Failure> {
         let json = self.json;
         let screen = self.screen.clone();
+        let session = self.session.handle();
         let done = self.done();
         tokio::pin!(done);
         tokio::select! {
             biased;
-            r = &mut done => return r.map(|t| (t, false)),
+            r = &mut done => return r.map(|t| (t, stop.times() > 0)),
             () = stop.asked(1) => {}
         }
+        session.close_sources();
         screen.close();
         if !json {
             eprintln!(

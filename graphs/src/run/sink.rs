@@ -1,7 +1,7 @@
 //! Where an output's audio goes: a WAV file that is valid at any moment, or Ogg Opus for names that end in `.ogg` or
 //! `.opus`. The file is tried before anything is loaded, and begun when the session is.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{Seek as _, Write as _};
 use std::path::{Path, PathBuf};
 
@@ -38,22 +38,22 @@ impl Target {
         let file = OpenOptions::new().write(true).create(true).truncate(false).open(path);
         let file =
             file.with_context(|| format!("cannot write `{}`; give another file with --output", path.display()))?;
+        if file.metadata().is_ok_and(|m| m.is_file()) && matches!(file.try_lock(), Err(TryLockError::WouldBlock)) {
+            anyhow::bail!("`{}` is being written by another program; give another file with --output", path.display());
+        }
         Ok(Self { path: path.to_owned(), file: Some(file), new })
     }
-    /// Begins the file for audio of `kind`: what it held is gone.
+    /// Makes it ready for audio of `kind`. What the file held stays until the first audio comes.
     ///
     /// # Errors
-    /// The file cannot be written; the message names it.
+    /// It was made ready before.
     pub fn begin(mut self, kind: &Kind) -> anyhow::Result<Sink> {
         let name = self.path.display().to_string();
         let file = self.file.take().context("the output was begun twice")?;
-        if file.metadata().is_ok_and(|m| m.is_file()) {
-            file.set_len(0).with_context(|| format!("cannot write `{name}`"))?;
-        }
         let ogg =
             self.path.extension().is_some_and(|e| e.eq_ignore_ascii_case("ogg") || e.eq_ignore_ascii_case("opus"));
         let format = (kind.rate.unwrap_or(RATE), kind.channels.unwrap_or(1));
-        let coder = if ogg { Coder::ogg(file, &name, format)? } else { Coder::wav(file, &name, format)? };
+        let coder = Coder::Waiting { file, ogg, new: self.new };
         Ok(Sink { name, coder, from: format, convert: None, frames: 0, scratch: Vec::new() })
     }
 }
@@ -68,15 +68,20 @@ impl Drop for Target {
 }
 
 enum Coder {
+    /// No audio has come.
+    Waiting {
+        file: File,
+        ogg: bool,
+        new: bool,
+    },
     Wav {
         writer: WavWriter<File>,
-        file: File,
     },
     Ogg {
         encoder: Box<OggOpusEncoder>,
         file: File,
     },
-    /// Between two formats, or after a failure between them.
+    /// After a failure to begin.
     Closed,
 }
 
@@ -96,8 +101,7 @@ pub struct Sink {
 impl Coder {
     fn wav(file: File, name: &str, (rate, channels): (u32, u16)) -> anyhow::Result<Self> {
         let spec = PcmSpec::new(SampleFormat::I16, rate, Layout::of(channels))?;
-        let own = file.try_clone().with_context(|| format!("cannot write `{name}`"))?;
-        Ok(Self::Wav { writer: WavWriter::new(own, name, spec)?, file })
+        Ok(Self::Wav { writer: WavWriter::new(file, name, spec)? })
     }
     fn ogg(file: File, name: &str, (rate, channels): (u32, u16)) -> anyhow::Result<Self> {
         let rate = opus_rate(rate);
@@ -128,14 +132,14 @@ impl Sink {
             return Ok(());
         }
         let format = (pcm.rate(), pcm.channels());
-        if self.frames == 0 && format != self.from {
-            self.restart(format)?;
+        if self.frames == 0 {
+            self.begin(format)?;
         }
         self.frames += pcm.frames() as u64;
         let target = match &self.coder {
             Coder::Wav { .. } => self.from,
             Coder::Ogg { .. } => (opus_rate(self.from.0), self.from.1.clamp(1, 2)),
-            Coder::Closed => return Err(closed(&self.name)),
+            Coder::Waiting { .. } | Coder::Closed => return Err(closed(&self.name)),
         };
         if self.convert.as_ref().map(|(f, _)| *f) != (format != target).then_some(format) {
             self.end_conversion()?;
@@ -164,7 +168,13 @@ impl Sink {
     pub fn finish(mut self) -> anyhow::Result<()> {
         self.end_conversion()?;
         match self.coder {
-            Coder::Wav { writer, .. } => drop(writer.finish()?),
+            // A file that was there before stays as it was.
+            Coder::Waiting { new: false, .. } => {}
+            Coder::Waiting { .. } => {
+                self.begin(self.from)?;
+                return self.finish();
+            }
+            Coder::Wav { writer } => drop(writer.finish()?),
             Coder::Ogg { encoder, mut file } => {
                 let rest = encoder.finish().with_context(|| self.name.clone())?;
                 file.write_all(&rest).with_context(|| format!("cannot write `{}`", self.name))?;
@@ -182,32 +192,21 @@ impl Sink {
     }
     fn put(&mut self, samples: &[f32]) -> anyhow::Result<()> {
         match &mut self.coder {
-            Coder::Wav { writer, .. } => drop(writer.write(samples)?),
+            Coder::Wav { writer } => drop(writer.write(samples)?),
             Coder::Ogg { encoder, file } => {
                 encoder.push(samples).with_context(|| self.name.clone())?;
                 let bytes = encoder.take();
                 file.write_all(&bytes).with_context(|| format!("cannot write `{}`", self.name))?;
             }
-            Coder::Closed => return Err(closed(&self.name)),
+            Coder::Waiting { .. } | Coder::Closed => return Err(closed(&self.name)),
         }
         Ok(())
     }
-    /// Begins the file again, in another format; nothing of value is in it yet.
-    fn restart(&mut self, format: (u32, u16)) -> anyhow::Result<()> {
+    /// Begins the file: what it held is gone.
+    fn begin(&mut self, format: (u32, u16)) -> anyhow::Result<()> {
         let name = self.name.clone();
-        let ogg = matches!(self.coder, Coder::Ogg { .. });
-        if ogg && opus_rate(format.0) == opus_rate(self.from.0) && format.1 == self.from.1 {
-            self.from = format;
-            return Ok(());
-        }
-        // The old writer goes first: as it ends, it patches its header.
-        let mut file = match std::mem::replace(&mut self.coder, Coder::Closed) {
-            Coder::Wav { writer, file } => {
-                drop(writer);
-                file
-            }
-            Coder::Ogg { file, .. } => file,
-            Coder::Closed => return Err(closed(&name)),
+        let Coder::Waiting { mut file, ogg, .. } = std::mem::replace(&mut self.coder, Coder::Closed) else {
+            return Err(closed(&name));
         };
         if file.metadata().is_ok_and(|m| m.is_file()) {
             file.set_len(0).and_then(|()| file.rewind()).with_context(|| format!("cannot write `{name}`"))?;
@@ -246,8 +245,21 @@ mod tests {
         drop(Target::open(&path).unwrap());
         assert_eq!(std::fs::read(&path).unwrap(), b"something old", "not begun, not touched");
         Target::open(&path).unwrap().begin(&kind("audio 8000")).unwrap().finish().unwrap();
+        assert_eq!(std::fs::read(&path).unwrap(), b"something old", "no audio, not touched");
+        let path = dir.path().join("new.wav");
+        Target::open(&path).unwrap().begin(&kind("audio 8000")).unwrap().finish().unwrap();
         let got = omni_flow_media::file::decode(&path, 10).unwrap();
         assert_eq!((got.rate, got.samples.len()), (8000, 0));
+    }
+    #[test]
+    fn a_file_that_another_writes_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.wav");
+        let first = Target::open(&path).unwrap();
+        let e = Target::open(&path).err().unwrap();
+        assert!(e.to_string().contains("another program"), "{e}");
+        drop(first);
+        assert!(Target::open(&path).is_ok());
     }
     #[test]
     fn a_target_that_is_not_used_leaves_nothing_behind() {

@@ -1,23 +1,43 @@
 //! Ctrl-C and the system's wish to end: counted, so that the first drains and the second stops.
 
+use std::time::Duration;
+
 use tokio::sync::watch;
 
 /// How often the user has asked to stop. Cheap to clone.
 #[derive(Clone)]
 pub struct Stop(watch::Receiver<u32>);
 
+/// After the second press so much time is left to end in order.
+const LAST: Duration = Duration::from_secs(2);
+
 impl Stop {
-    /// Begins to listen. From here on Ctrl-C no longer ends the program by itself.
+    /// Begins to listen, on a thread of its own: whatever the others wait for (a reader that stopped reading standard
+    /// output), the second press ends the program. From here on Ctrl-C no longer ends it by itself.
     pub fn listen() -> Self {
         let (tx, rx) = watch::channel(0);
-        tokio::spawn(async move {
-            while pressed().await {
-                tx.send_modify(|n| *n += 1);
-            }
+        let listen = move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
             // Signals cannot be had: nobody will ever ask, and those who wait must go on waiting.
-            std::future::pending::<()>().await;
-        });
+            let Ok(runtime) = runtime else { return };
+            runtime.block_on(async {
+                while pressed().await {
+                    tx.send_modify(|n| *n += 1);
+                    if *tx.borrow() >= 2 {
+                        tokio::time::sleep(LAST).await;
+                        std::process::exit(130);
+                    }
+                }
+                std::future::pending::<()>().await;
+            });
+        };
+        // Without the thread Ctrl-C goes on ending the program by itself.
+        let _ = std::thread::Builder::new().name("signals".into()).spawn(listen);
         Self(rx)
+    }
+    /// How often the user has asked.
+    pub fn times(&self) -> u32 {
+        *self.0.borrow()
     }
     /// Waits until the user has asked `times` times.
     ///

@@ -93,11 +93,15 @@ impl Node for Playing {
         let total = c.duration.map(|d| MediaTime::from_duration(d.0).to_samples(c.rate));
         let mut pace = Pace::new(c.rate, frame as u32, cx.clock().now());
         let mut at = 0;
-        while total.is_none_or(|t| at < t) {
+        while total.is_none_or(|t| at < t) && !cx.is_closing() {
             let n = total.map_or(frame, |t| (t - at).min(frame as u64) as usize);
             if c.pace {
                 let next = pace.next(cx.clock().now());
-                cx.clock().sleep_until(next).await;
+                tokio::select! {
+                    biased;
+                    () = cx.closing() => break,
+                    () = cx.clock().sleep_until(next) => {}
+                }
                 pace.sent(n as u64, cx.clock().now());
             }
             let audio = pcm(c.rate, c.channels, c.samples(cx.seed(), at, n))?;

@@ -42,8 +42,16 @@ pub enum FetchError {
     /// No room.
     #[error("the disk is full while writing {}; free some space or set OMNI_FLOW_CACHE", .0.display())]
     DiskFull(PathBuf),
+    /// A file of the cache is not what was promised when it was fetched.
+    #[error("{} is damaged; to fetch it again, run: omni-flow models rm {model} && omni-flow models pull {model}", path.display())]
+    Damaged {
+        /// The model.
+        model: String,
+        /// The file.
+        path: PathBuf,
+    },
     /// Not in the cache, and the network is off limits.
-    #[error("model `{model}` is not in the cache (missing: {}) and --offline is set; to get it, run: {command}", missing.join(", "))]
+    #[error("model `{model}` is not whole in the cache (missing or cut short: {}) and --offline is set; to get it, run: {command}", missing.join(", "))]
     Offline {
         /// The model.
         model: String,

@@ -144,10 +144,17 @@ impl Sender {
     async fn send(&mut self, cx: &Ctx, frames: Vec<(MediaTime, Vec<f32>)>) -> Result<Sent, NodeError> {
         let Some(l) = &mut self.line else { return Ok(Sent::Queued) };
         for (pts, samples) in frames {
+            if cx.is_closing() {
+                return Ok(Sent::Gone);
+            }
             let audio = pcm(l.rate, l.channels, samples)?;
             if self.config.pace {
                 let next = l.pace.next(cx.clock().now());
-                cx.clock().sleep_until(next).await;
+                tokio::select! {
+                    biased;
+                    () = cx.closing() => {}
+                    () = cx.clock().sleep_until(next) => {}
+                }
                 l.pace.sent(audio.frames() as u64, cx.clock().now());
             }
             let stamp = cx.arrival().child(pts, audio.len());
@@ -157,6 +164,18 @@ impl Sender {
         }
         Ok(Sent::Queued)
     }
+}
+
+/// Below this a header does not tell the truth.
+const LEAST_RATE: u32 = 1000;
+
+/// What is wrong with a file that could be read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+enum InError {
+    #[error("`{path}` holds no audio: it ends after its header")]
+    Empty { path: String },
+    #[error("`{path}` claims {rate} samples per second; at least 1000 are believed")]
+    Rate { path: String, rate: u32 },
 }
 
 struct Reading {
@@ -172,12 +191,19 @@ impl Node for Reading {
         let mut blocks = Blocks::open(path.clone(), &cx).await?;
         let (mut at, mut damage, mut rate) = (0u64, 0, 0);
         loop {
-            let (later, next) = blocks.next(&cx).await?;
+            let (later, next) = tokio::select! {
+                biased;
+                () = cx.closing() => return Ok(()),
+                next = blocks.next(&cx) => next?,
+            };
             blocks = later;
             let ended = next.is_none();
             let mut made = Vec::new();
             match next {
                 Some(b) => {
+                    if b.rate < LEAST_RATE {
+                        return Err(InError::Rate { path: path.display().to_string(), rate: b.rate }.into());
+                    }
                     let audio = pcm(b.rate, b.channels, b.samples)?;
                     let pts = MediaTime::from_samples(at, b.rate);
                     (damage, rate) = (b.damage, sender.config.rate.unwrap_or(b.rate));
@@ -194,6 +220,9 @@ impl Node for Reading {
             if ended {
                 break;
             }
+        }
+        if at == 0 {
+            return Err(InError::Empty { path: path.display().to_string() }.into());
         }
         if damage > 0 {
             let path = path.display().to_string();

@@ -15,7 +15,7 @@ use super::files::pick;
 use super::{fetch, look};
 use crate::catalogue::ModelFiles;
 use crate::chunking::{ChunkConfig, Chunker, Load, Policy, StreamStart};
-use crate::piper::{Scales, Voice};
+use crate::piper::{MAX_IDS, Scales, Voice};
 
 /// The node type `model.talker`.
 pub struct ModelTalker;
@@ -172,6 +172,14 @@ impl Stage for TalkerStage {
         if said.ids.is_empty() {
             return Ok(());
         }
+        if said.ids.len() > MAX_IDS
+            && let Some((first, second)) = halves(&text)
+        {
+            // A number can become a long text: what is too long for one breath is spoken in two.
+            slot.next.push_front((stamp, second.into()));
+            slot.next.push_front((stamp, first.into()));
+            return Ok(());
+        }
         let seed = self.seed.wrapping_add(slot.spoken);
         slot.spoken += 1;
         let latents = self.voice.talk(&said.ids, self.scales, self.speaker, seed).map_err(StageError::failed)?;
@@ -192,6 +200,14 @@ impl Stage for TalkerStage {
     }
 }
 
+/// A text cut in two, between words if there are any near the middle.
+fn halves(text: &str) -> Option<(&str, &str)> {
+    let middle = text.floor_char_boundary(text.len() / 2);
+    let space = text[..middle].rfind(char::is_whitespace).filter(|at| *at > text.len() / 8);
+    let at = space.unwrap_or(middle);
+    (at > 0 && at < text.len()).then(|| text.split_at(at))
+}
+
 /// The pieces that a policy makes of a sentence of `frames` frames that are all there at once: from, to.
 fn pieces(policy: Option<&Policy>, frames: usize, play: MediaTime) -> Vec<(usize, usize)> {
     let Some(policy) = policy else { return vec![(0, frames)] };
@@ -208,4 +224,17 @@ fn pieces(policy: Option<&Policy>, frames: usize, play: MediaTime) -> Vec<(usize
         all.push((rest.first as usize, (rest.first + rest.frames) as usize));
     }
     all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_text_is_cut_between_words() {
+        assert_eq!(halves("one two three four"), Some(("one two", " three four")));
+        assert_eq!(halves("äöüäöü"), Some(("äöü", "äöü")), "between letters where there is no space");
+        assert_eq!(halves("a"), None);
+        assert_eq!(halves(""), None);
+    }
 }
