@@ -1,9 +1,9 @@
 //! How early a node must work for its listener: measured, so that it grows with the load.
 
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 use crate::sync::Mutex;
+use crate::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use crate::{Epoch, Mono};
 
 /// How long before its listener hears of it a node must do its work: as long as it took from the node's first work on

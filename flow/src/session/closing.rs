@@ -1,8 +1,8 @@
 //! The wish that a session comes to its end by itself: nodes that make chunks without an input stop making them.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-
 use tokio::sync::Notify;
+
+use crate::sync::atomic::{AtomicBool, Ordering};
 
 #[derive(Debug, Default)]
 pub(crate) struct Closing {

