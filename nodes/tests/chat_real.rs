@@ -297,25 +297,3 @@ fn logits_are_those_of_an_independent_implementation() {
     assert!(f32s < 2e-3 && f32s_single < 2e-3);
     assert!(prompt < 1.0 && single < 1.0, "{prompt} {single}");
 }
-
-/// Prints the cost per token; `cargo test --release -p omni-flow-nodes --test chat_real -- --ignored --nocapture`.
-#[test]
-#[ignore = "a measurement, not a check"]
-fn measure() {
-    let Some(model) = model() else { return };
-    let mut slot = ChatSlot::new(&model, shots());
-    slot.begin("The prospect of the trip delighted him.", &greedy(48)).unwrap();
-    let (mut prefill, mut decode, mut read, mut steps) = (0.0, 0.0, 0, 0);
-    while slot.busy() {
-        let t = std::time::Instant::now();
-        let step = slot.step().unwrap();
-        let ms = t.elapsed().as_secs_f64() * 1e3;
-        match step {
-            Step::Prefilled(n) => (prefill, read) = (prefill + ms, read + n),
-            _ => (decode, steps) = (decode + ms, steps + 1),
-        }
-    }
-    println!("prefill {:.2} ms per token ({read})", prefill / read as f64);
-    println!("decode {:.2} ms per token ({steps})", decode / f64::from(steps));
-    println!("slot {} bytes, shared {} bytes", slot.bytes(), model.bytes());
-}
