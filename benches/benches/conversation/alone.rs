@@ -2,13 +2,14 @@
 
 use std::time::Instant;
 
-use omni_flow::BuildCx;
+use omni_flow::{BuildCx, GraphFile};
 use omni_flow_benches::median;
 use omni_flow_nodes::chat::{ChatModel, ChatOptions, ChatSlot, Message, Sampling, Step};
 use omni_flow_nodes::models::fetch;
 use omni_flow_nodes::piper::{Decoder, Scales, Voice, Window};
 use omni_flow_nodes::text::Sentences;
 use omni_flow_nodes::whisper::{WhisperFiles, WhisperModel};
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::score::Row;
@@ -55,7 +56,7 @@ impl Alone {
 ///
 /// # Panics
 /// If a model cannot be loaded or fails: they have all just worked.
-pub fn measure(rows: &[Row]) -> Alone {
+pub fn measure(graph: &GraphFile, rows: &[Row]) -> Alone {
     let cx = BuildCx { threads: 1, slots: 1, ..BuildCx::default() };
     let files = |name: &str| fetch(name, &cx).unwrap_or_else(|e| panic!("{e}"));
     let whisper = WhisperModel::load(&WhisperFiles::in_folder(&files("whisper-tiny-en").folder)).expect("Whisper");
@@ -67,7 +68,8 @@ pub fn measure(rows: &[Row]) -> Alone {
     let (onnx, config) =
         (piper.with_extension("onnx").expect("a voice"), piper.with_extension("json").expect("its file"));
     let voice = Voice::load(onnx, config).expect("the voice");
-    let fixed = fixed();
+    let llm: Llm = graph.section("nodes.llm").unwrap_or_else(|d| panic!("{d}")).expect("the graph's language model");
+    let fixed = llm.fixed();
     let mut slot = ChatSlot::new(&chat, fixed.clone());
     slot.warm().expect("a prefix");
     while !matches!(slot.step().expect("the model runs"), Step::Done { .. }) {}
@@ -83,7 +85,7 @@ pub fn measure(rows: &[Row]) -> Alone {
         if row.turn < 0 {
             slot = ChatSlot::new(&chat, fixed.clone());
         }
-        let sampling = Sampling { temperature: 0.0, max_tokens: 48, ..Sampling::default() };
+        let sampling = Sampling { temperature: 0.0, max_tokens: llm.max_tokens, ..Sampling::default() };
         let t = Instant::now();
         slot.begin(&row.heard, &sampling).expect("a prompt");
         let mut sentences = Sentences::new(Default::default());
@@ -147,15 +149,24 @@ pub fn measure(rows: &[Row]) -> Alone {
     }
 }
 
-/// The fixed beginning of the shipped graph's conversations.
-fn fixed() -> Vec<Message> {
-    vec![
-        Message::system("You are a friendly voice assistant. Talk with the user in short spoken sentences."),
-        Message::user("I went for a walk in the park this morning."),
-        Message::assistant("That sounds lovely. A walk in the morning is good for you, and the fresh air helps too."),
-        Message::user("My brother is a very quiet person."),
-        Message::assistant(
-            "I see, some people are like that. Perhaps he just likes to listen more than he likes to talk.",
-        ),
-    ]
+/// What the shipped graph says of its language model.
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case")]
+struct Llm {
+    system: String,
+    examples: Vec<Example>,
+    max_tokens: usize,
+}
+#[derive(Deserialize)]
+struct Example {
+    user: String,
+    assistant: String,
+}
+
+impl Llm {
+    /// The fixed beginning of every conversation.
+    fn fixed(&self) -> Vec<Message> {
+        let pair = |e: &Example| [Message::user(&*e.user), Message::assistant(&*e.assistant)];
+        std::iter::once(Message::system(&*self.system)).chain(self.examples.iter().flat_map(pair)).collect()
+    }
 }

@@ -65,7 +65,7 @@ fn main() {
     let (rows, mut summary) = runtime.block_on(conversations(&args));
     summary.print();
     if args.alone {
-        summary.alone = Some(alone::measure(&rows));
+        summary.alone = Some(alone::measure(&file(), &rows));
         summary.print_alone();
     }
     if let Some(path) = &args.json {
@@ -75,9 +75,13 @@ fn main() {
     }
 }
 
-async fn start() -> (Engine, Graph) {
+fn file() -> GraphFile {
     let layers = Layers { overrides: vec![TAPS.to_owned()], ..Layers::default() };
-    let file = GraphFile::load(&root().join("graphs/voice-assistant.yaml"), &layers).unwrap_or_else(|d| panic!("{d}"));
+    GraphFile::load(&root().join("graphs/voice-assistant.yaml"), &layers).unwrap_or_else(|d| panic!("{d}"))
+}
+
+async fn start() -> (Engine, Graph) {
+    let file = file();
     let registry = omni_flow_nodes::registry::registry().unwrap_or_else(|e| panic!("{e}"));
     let (plan, _) = file.check(&registry, &CheckCx::default()).unwrap_or_else(|d| panic!("{d}"));
     let engine = Engine::new().expect("an engine");
