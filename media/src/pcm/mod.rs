@@ -10,5 +10,5 @@ mod splitter;
 
 pub use format::{SampleFormat, UnknownFormat};
 pub use layout::Layout;
-pub use spec::{MAX_CHANNELS, MAX_RATE, PcmSpec, SpecError};
+pub use spec::{MAX_CHANNELS, MAX_RATE, MIN_RATE, PcmSpec, SpecError};
 pub use splitter::FrameSplitter;

@@ -7,6 +7,9 @@ use super::{Layout, SampleFormat};
 
 /// Most channels of a stream.
 pub const MAX_CHANNELS: u16 = 64;
+/// Lowest sampling rate of a stream, in Hz. A header that claims less does not tell the truth: its few bytes would stand
+/// for hours, and become gigabytes at a usual rate.
+pub const MIN_RATE: u32 = 1000;
 /// Highest sampling rate of a stream, in Hz.
 pub const MAX_RATE: u32 = 768_000;
 
@@ -24,8 +27,8 @@ pub enum SpecError {
     /// No channels, or too many.
     #[error("{0} channels: give 1 to {MAX_CHANNELS}")]
     Channels(u16),
-    /// No rate, or too high.
-    #[error("a sampling rate of {0} Hz: give 1 to {MAX_RATE}")]
+    /// No rate, or one that no recording has.
+    #[error("a sampling rate of {0} Hz: give {MIN_RATE} to {MAX_RATE}")]
     Rate(u32),
 }
 
@@ -35,7 +38,7 @@ impl PcmSpec {
         if layout.channels() == 0 || layout.channels() > MAX_CHANNELS {
             return Err(SpecError::Channels(layout.channels()));
         }
-        if rate == 0 || rate > MAX_RATE {
+        if !(MIN_RATE..=MAX_RATE).contains(&rate) {
             return Err(SpecError::Rate(rate));
         }
         Ok(Self { format, rate, layout })
@@ -132,6 +135,7 @@ mod tests {
         assert_eq!(of(16_000, 0), Err(SpecError::Channels(0)));
         assert_eq!(of(16_000, 65), Err(SpecError::Channels(65)));
         assert_eq!(of(0, 1), Err(SpecError::Rate(0)));
+        assert_eq!(of(MIN_RATE - 1, 1), Err(SpecError::Rate(MIN_RATE - 1)));
         assert_eq!(of(u32::MAX, 1), Err(SpecError::Rate(u32::MAX)));
         assert_eq!(of(48_000, 2).unwrap().to_string(), "48000 Hz stereo i16");
     }

@@ -166,16 +166,11 @@ impl Sender {
     }
 }
 
-/// Below this a header does not tell the truth.
-const LEAST_RATE: u32 = 1000;
-
 /// What is wrong with a file that could be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 enum InError {
     #[error("`{path}` holds no audio: it ends after its header")]
     Empty { path: String },
-    #[error("`{path}` claims {rate} samples per second; at least 1000 are believed")]
-    Rate { path: String, rate: u32 },
 }
 
 struct Reading {
@@ -201,9 +196,6 @@ impl Node for Reading {
             let mut made = Vec::new();
             match next {
                 Some(b) => {
-                    if b.rate < LEAST_RATE {
-                        return Err(InError::Rate { path: path.display().to_string(), rate: b.rate }.into());
-                    }
                     let audio = pcm(b.rate, b.channels, b.samples)?;
                     let pts = MediaTime::from_samples(at, b.rate);
                     (damage, rate) = (b.damage, sender.config.rate.unwrap_or(b.rate));
