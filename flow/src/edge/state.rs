@@ -19,19 +19,6 @@ pub enum Terminal {
     Error(RunError),
 }
 
-/// What became of a chunk that was offered.
-#[derive(Debug)]
-pub(crate) enum Push {
-    /// It is in the queue.
-    Queued,
-    /// It answers something that is over; it was dropped.
-    Stale,
-    /// Nobody will read it; it was dropped.
-    Gone,
-    /// There is no room: here it is again.
-    Full(Chunk),
-}
-
 /// What comes out of an edge.
 #[derive(Debug)]
 pub(crate) enum RawEvent {
@@ -50,7 +37,7 @@ pub(crate) enum Next {
 }
 
 /// Whether a chunk may enter. If so, its credit is taken.
-#[derive(Debug)]
+#[derive(Debug, PartialEq)]
 pub(crate) enum Admit {
     Yes(Amount),
     Stale,
@@ -205,26 +192,7 @@ impl State {
         self.counts.span_high = self.counts.span_high.max(used.span);
     }
 
-    /// Offers a chunk: [`State::admit`] and [`State::enqueue`] in one.
-    pub(crate) fn push(&mut self, chunk: Chunk, epoch: Epoch, dead: &mut Dead) -> Push {
-        match self.admit(&chunk, epoch, dead) {
-            Admit::Yes(amount) => {
-                self.enqueue(chunk, amount);
-                Push::Queued
-            }
-            Admit::Stale => {
-                dead.push_back(chunk);
-                Push::Stale
-            }
-            Admit::Gone => {
-                dead.push_back(chunk);
-                Push::Gone
-            }
-            Admit::Full => Push::Full(chunk),
-        }
-    }
-
-    /// Takes the credit for a chunk of `amount` that will be pushed with [`State::fill`]. `Some(true)` = taken,
+    /// Takes the credit for a chunk of `amount` that will come with [`State::fill`]. `Some(true)` = taken,
     /// `Some(false)` = nobody reads, `None` = no room.
     pub(crate) fn reserve(&mut self, amount: Amount, epoch: Epoch, dead: &mut Dead) -> Option<bool> {
         if self.closed() {
@@ -247,16 +215,30 @@ impl State {
         self.window.refund(amount);
         self.reserved = self.reserved.minus(amount);
     }
-    /// Puts a chunk into the room that was reserved for it; it may have grown by then.
-    pub(crate) fn fill(&mut self, amount: Amount, chunk: Chunk, epoch: Epoch, dead: &mut Dead) -> Push {
+    /// Puts a chunk into the room that was reserved for it; it may have grown by then. Never [`Admit::Full`]: on a lossy
+    /// edge whose credit is all held by others, it is the chunk that goes.
+    pub(crate) fn fill(&mut self, amount: Amount, chunk: Chunk, epoch: Epoch, dead: &mut Dead) -> Admit {
         self.cancel(amount);
-        if self.policy == Policy::Wait && !self.closed() && !self.stale(&chunk, epoch) {
-            let amount = chunk.amount();
-            self.window.charge(amount);
-            self.enqueue(chunk, amount);
-            return Push::Queued;
+        let amount = chunk.amount();
+        let admit = match self.refuses(&chunk, epoch) {
+            Some(refused) => refused,
+            None if self.policy == Policy::Wait => {
+                self.window.charge(amount);
+                Admit::Yes(amount)
+            }
+            None => self.admit(&chunk, epoch, dead),
+        };
+        match admit {
+            Admit::Yes(_) => self.enqueue(chunk, amount),
+            Admit::Full => {
+                self.counts.policy += 1;
+                self.missed += 1;
+                dead.push_back(chunk);
+                return Admit::Yes(amount);
+            }
+            Admit::Stale | Admit::Gone => dead.push_back(chunk),
         }
-        self.push(chunk, epoch, dead)
+        admit
     }
 
     /// What comes next: a fence before any newer chunk, a chunk, or, once all are gone, the terminal, once.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use futures_util::FutureExt as _;
 use proptest::prelude::*;
 
-use super::state::{Dead, Push, State};
+use super::state::{Admit, Dead, State};
 use super::*;
 use crate::{Epoch, Epochs, MediaTime, Stamp};
 
@@ -99,11 +99,15 @@ proptest! {
                 Op::Push { bytes, span, lag } => {
                     let e = epoch.0.saturating_sub(lag);
                     let c = chunk(next, e, bytes, span);
-                    match s.push(c, epoch, &mut dead) {
-                        Push::Queued => { prop_assert!(e == epoch.0 && !finished && !abandoned); waiting.push_back((next, e)); }
-                        Push::Stale => prop_assert!(e < epoch.0),
-                        Push::Gone => prop_assert!(finished || abandoned),
-                        Push::Full(c) => { prop_assert_eq!(id(&c), next); prop_assert!(!waiting.is_empty() || permit.is_some()); }
+                    match s.admit(&c, epoch, &mut dead) {
+                        Admit::Yes(amount) => {
+                            prop_assert!(e == epoch.0 && !finished && !abandoned);
+                            s.enqueue(c, amount);
+                            waiting.push_back((next, e));
+                        }
+                        Admit::Stale => prop_assert!(e < epoch.0),
+                        Admit::Gone => prop_assert!(finished || abandoned),
+                        Admit::Full => prop_assert!(!waiting.is_empty() || permit.is_some()),
                     }
                     next += 1;
                 }
@@ -113,7 +117,7 @@ proptest! {
                 }
                 Op::Fill { bytes } => if let Some(a) = permit.take() {
                     grown.bytes += (bytes as u64).saturating_sub(a.bytes);
-                    if let Push::Queued = s.fill(a, chunk(next, epoch.0, bytes, 0), epoch, &mut dead) {
+                    if let Admit::Yes(_) = s.fill(a, chunk(next, epoch.0, bytes, 0), epoch, &mut dead) {
                         waiting.push_back((next, epoch.0));
                     }
                     next += 1;
@@ -205,6 +209,24 @@ fn a_permit_brings_news_of_a_fence_too() {
     assert!(matches!(rx.next().now_or_never(), Some(RawEvent::Data(c)) if id(&c) == 2));
     assert!(rx.next().now_or_never().is_none());
     assert_eq!(rx.edge().stats(Mono(0)).used, Amount::ZERO);
+}
+
+/// A player holds all the credit of a lossy edge: the chunk that comes with a permit is lost and counted. It must not look
+/// as if nobody read any more.
+#[test]
+fn a_permit_of_a_lossy_edge_without_credit_costs_a_chunk_and_not_the_stream() {
+    let lanes = Lanes::new();
+    let (tx, mut rx) = Edge::open(spec(items(1), Policy::DropOldest, lane()), &lanes, &Clock::system());
+    rx.hold_credit();
+    tx.try_send(chunk(1, 0, 1, 0)).unwrap();
+    assert!(matches!(rx.next().now_or_never(), Some(RawEvent::Data(_))), "taken, and its credit is held");
+    let c = chunk(2, 0, 1, 0);
+    let permit = tx.reserve(&c.stamp, c.amount()).now_or_never().unwrap().unwrap_or_else(|_| panic!("lossy"));
+    permit.send(c).unwrap();
+    assert_eq!((rx.take_missed(), rx.edge().stats(Mono(0)).counts.policy), (1, 1));
+    rx.release(chunk(1, 0, 1, 0).amount());
+    tx.try_send(chunk(3, 0, 1, 0)).unwrap();
+    assert!(matches!(rx.next().now_or_never(), Some(RawEvent::Data(c)) if id(&c) == 3));
 }
 
 #[test]

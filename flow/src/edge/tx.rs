@@ -4,7 +4,7 @@ use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use super::state::{Admit, Dead, Push, Terminal};
+use super::state::{Admit, Dead, Terminal};
 use super::{Edge, keep, wake};
 use crate::owner::Owner;
 use crate::{Amount, Chunk, Stamp};
@@ -44,9 +44,17 @@ impl EdgeTx {
     }
 
     /// Sends without waiting; the chunk comes back if there is no room.
-    #[inline]
     pub(crate) fn try_send(&self, chunk: Chunk) -> Result<(), Result<Stop, Chunk>> {
-        self.offer(chunk, None)
+        let mut held = Some(chunk);
+        match self.enter(&mut held, Option::as_ref, Option::take, None) {
+            Ok(_) => held.map_or(Ok(()), |chunk| Err(Err(chunk))),
+            Err(stop) => Err(Ok(stop)),
+        }
+    }
+    /// Sends the last chunk of `chunks` without waiting; it stays there if there is no room. True if it was sent.
+    #[inline]
+    pub(crate) fn try_send_last(&self, chunks: &mut Vec<Chunk>) -> Result<bool, Stop> {
+        self.enter(chunks, |all| all.last(), Vec::pop, None)
     }
 
     /// Sends, waiting for credit.
@@ -57,42 +65,41 @@ impl EdgeTx {
         let mut held = Some(chunk);
         let waits = &mut Waits { edge: &self.edge, armed: false };
         poll_fn(move |cx| {
-            let Some(chunk) = held.take() else { return Poll::Ready(Ok(())) };
-            let coop = match tokio::task::coop::poll_proceed(cx) {
-                Poll::Ready(c) => c,
-                Poll::Pending => {
-                    held = Some(chunk);
-                    return Poll::Pending;
-                }
-            };
-            match self.offer(chunk, Some(cx)) {
-                Ok(()) => {
+            let Poll::Ready(coop) = tokio::task::coop::poll_proceed(cx) else { return Poll::Pending };
+            match self.enter(&mut held, Option::as_ref, Option::take, Some(cx)) {
+                Ok(true) => {
                     coop.made_progress();
                     Poll::Ready(Ok(()))
                 }
-                Err(Ok(stop)) => Poll::Ready(Err(stop)),
-                Err(Err(chunk)) => {
-                    held = Some(chunk);
+                Ok(false) => {
                     waits.armed = true;
                     Poll::Pending
                 }
+                Err(stop) => Poll::Ready(Err(stop)),
             }
         })
         .await
     }
 
-    /// Sends the last chunk of `chunks` without waiting; it stays there if there is no room. True if it was sent.
+    /// Offers the chunk that `peek` shows: it is taken out and queued if there is room, which is the one move it makes
+    /// here, and stays where it is if not (then the task of `cx` is woken when there is). A refused one is dropped.
     #[inline]
-    pub(crate) fn try_send_last(&self, chunks: &mut Vec<Chunk>) -> Result<bool, Stop> {
+    fn enter<C>(
+        &self,
+        from: &mut C,
+        peek: fn(&C) -> Option<&Chunk>,
+        take: fn(&mut C) -> Option<Chunk>,
+        cx: Option<&Context<'_>>,
+    ) -> Result<bool, Stop> {
         let e = &*self.edge;
-        let Some(chunk) = chunks.last() else { return Ok(true) };
+        let Some(chunk) = peek(from) else { return Ok(true) };
         e.news(&chunk.stamp);
         let mut dead = Dead::new();
         let mut guard = e.inner.lock();
         let i = &mut *guard;
         match i.state.admit(chunk, e.cell.epoch(), &mut dead) {
             Admit::Yes(amount) => {
-                if let Some(chunk) = chunks.pop() {
+                if let Some(chunk) = take(from) {
                     i.state.enqueue(chunk, amount);
                 }
                 i.unblock(&e.clock);
@@ -102,37 +109,6 @@ impl EdgeTx {
                 Ok(true)
             }
             Admit::Full => {
-                // A sweep on the way may have left a fence to deliver.
-                let rx = if dead.is_empty() { None } else { i.rx.take() };
-                drop(guard);
-                wake(rx);
-                Ok(false)
-            }
-            refused => {
-                i.unblock(&e.clock);
-                drop(guard);
-                chunks.pop();
-                Err(if matches!(refused, Admit::Stale) { Stop::Stale } else { Stop::Gone })
-            }
-        }
-    }
-
-    fn offer(&self, chunk: Chunk, cx: Option<&Context<'_>>) -> Result<(), Result<Stop, Chunk>> {
-        let e = &*self.edge;
-        e.news(&chunk.stamp);
-        let mut dead = Dead::new();
-        let mut guard = e.inner.lock();
-        let i = &mut *guard;
-        let push = i.state.push(chunk, e.cell.epoch(), &mut dead);
-        match push {
-            Push::Queued => {
-                i.unblock(&e.clock);
-                let rx = if i.waiting.is_some() { i.rx.take() } else { None };
-                drop(guard);
-                wake(rx);
-                Ok(())
-            }
-            Push::Full(c) => {
                 if let Some(cx) = cx {
                     if i.blocked.is_none() {
                         i.blocked = Some(e.clock.coarse());
@@ -143,12 +119,13 @@ impl EdgeTx {
                 let rx = if dead.is_empty() { None } else { i.rx.take() };
                 drop(guard);
                 wake(rx);
-                Err(Err(c))
+                Ok(false)
             }
-            Push::Stale | Push::Gone => {
+            refused => {
                 i.unblock(&e.clock);
                 drop(guard);
-                Err(Ok(if matches!(push, Push::Stale) { Stop::Stale } else { Stop::Gone }))
+                drop(take(from));
+                Err(if matches!(refused, Admit::Stale) { Stop::Stale } else { Stop::Gone })
             }
         }
     }
@@ -251,14 +228,14 @@ impl RawPermit {
         let mut dead = Dead::new();
         let mut guard = e.inner.lock();
         let i = &mut *guard;
-        let push = i.state.fill(amount, chunk, e.cell.epoch(), &mut dead);
+        let admit = i.state.fill(amount, chunk, e.cell.epoch(), &mut dead);
         let rx = i.rx.take();
         drop(guard);
         wake(rx);
-        match push {
-            Push::Queued => Ok(()),
-            Push::Stale => Err(Stop::Stale),
-            Push::Gone | Push::Full(_) => Err(Stop::Gone),
+        match admit {
+            Admit::Yes(_) => Ok(()),
+            Admit::Stale => Err(Stop::Stale),
+            Admit::Gone | Admit::Full => Err(Stop::Gone),
         }
     }
 }
