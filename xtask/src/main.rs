@@ -22,7 +22,7 @@ cargo xtask CHECK
   arrows            which crate may depend on which
   ratchets          longest files, unwraps, locks past `flow/src/sync.rs`; `ratchets --lower` stores what has fallen
   licences          every dependency against deny.toml, and cargo-deny where it is installed
-  clippy            cargo clippy --workspace --all-targets -- -D warnings
+  clippy            cargo clippy --workspace --all-targets, benchmarks of models included, -- -D warnings
   test              cargo test --workspace
   doc               cargo doc --workspace --no-deps with warnings as errors
   loom              the models of `flow` under every interleaving (not part of check: minutes)";

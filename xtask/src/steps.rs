@@ -14,7 +14,9 @@ pub fn run(root: &Path, name: &str) -> anyhow::Result<Vec<String>> {
     cargo.current_dir(root);
     match name {
         "fmt" => cargo.args(["fmt", "--all", "--check"]),
-        "clippy" => cargo.args(["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]),
+        "clippy" => cargo
+            .args(["clippy", "--workspace", "--all-targets", "--features", "omni-flow-benches/models"])
+            .args(["--", "-D", "warnings"]),
         "test" => cargo.args(["test", "--workspace"]),
         "doc" => cargo.args(["doc", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings"),
         // A target folder of its own: other flags would rebuild everything in the usual one, each way.

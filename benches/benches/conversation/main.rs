@@ -77,7 +77,7 @@ fn main() {
 
 fn file() -> GraphFile {
     let layers = Layers { overrides: vec![TAPS.to_owned()], ..Layers::default() };
-    GraphFile::load(&root().join("graphs/voice-assistant.yaml"), &layers).unwrap_or_else(|d| panic!("{d}"))
+    GraphFile::load(root().join("graphs/voice-assistant.yaml"), &layers).unwrap_or_else(|d| panic!("{d}"))
 }
 
 async fn start() -> (Engine, Graph) {
