@@ -172,8 +172,8 @@ fn open(input: Input, name: &str) -> Result<Packets, AudioFileError> {
             error => typed(error, name),
         })?;
     let (decoder, id, total) = track(format.as_ref(), name)?;
-    // Replaced by what the first packet says.
-    let spec = checked(name, 1, 1)?;
+    // A stand-in until the first packet says what it is.
+    let spec = checked(name, TICKS, 1)?;
     let (first, scratch) = (Vec::new(), Vec::new());
     Ok(Packets { format, decoder, track: id, spec, total, first, scratch, frames: 0, damaged: 0, ended: false })
 }
