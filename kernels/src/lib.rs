@@ -1,5 +1,5 @@
-//! Numeric kernels of omni-flow: sample conversion, mixing, levels, filters, channel layout, and products of matrices
-//! stored in [`blocks`].
+//! Numeric kernels of omni-flow: sample conversion, mixing, levels, filters, channel layout, convolutions ([`conv`]), and
+//! products of matrices stored in [`blocks`].
 //!
 //! Each kernel is a scalar reference and a SIMD version of the same formula. The version is chosen once, at run time,
 //! by [`Tier::current`]; the environment variable `OMNI_FLOW_KERNELS` (`plain` or `avx2`) forces one. Every kernel
@@ -9,11 +9,13 @@
 //! bit); no value of a sample causes a panic; not-a-number becomes 0 and is counted in [`Tally`]; what goes beyond full
 //! scale saturates and is counted. Not promised: any knowledge of time, streams or formats, which is `media`'s part.
 //! A slice of the wrong length is a mistake of the caller and panics, as slicing does.
+#![warn(missing_docs)]
 
 #[macro_use]
 mod tier;
 
 pub mod blocks;
+pub mod conv;
 mod convert;
 mod fade;
 mod fir;
