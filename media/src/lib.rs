@@ -30,6 +30,7 @@
 //! assert_eq!(reader.finish(&mut frames)?.frames, 3);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
+#![warn(missing_docs)]
 
 // Files and sample formats.
 pub mod file;

@@ -67,6 +67,9 @@ struct Filter {
 
 impl LogMel {
     /// A transform to `n_mels` bins, 80 or 128 for Whisper.
+    ///
+    /// # Errors
+    /// [`MelError::Bins`] for a number outside 1 to 128.
     pub fn new(n_mels: usize) -> Result<Self, MelError> {
         if !(1..=128).contains(&n_mels) {
             return Err(MelError::Bins { n_mels });

@@ -39,6 +39,43 @@ fn a_wav_is_the_same_from_memory_and_from_a_pipe() {
 }
 
 #[test]
+fn a_file_that_was_cut_short_says_by_how_much() {
+    let samples = vec![0.25; 16_000];
+    let mut whole = wav(spec(SampleFormat::I16, 16_000, 1), &samples);
+    whole[40..44].copy_from_slice(&32_000u32.to_le_bytes());
+    let cut = &whole[..whole.len() - 8000];
+    let mut file = AudioFile::new(Input::memory(cut.to_vec()), "cut.wav").unwrap();
+    let quarter = Some(std::time::Duration::from_millis(250));
+    assert_eq!(file.missing(), quarter, "known before the first sample");
+    while file.next(&mut Vec::new()).unwrap() > 0 {}
+    assert_eq!(file.missing(), quarter);
+    let mut file = AudioFile::new(Input::pipe(Trickle::new(cut, 1000)), "pipe").unwrap();
+    assert_eq!(file.missing(), None);
+    while file.next(&mut Vec::new()).unwrap() > 0 {}
+    assert_eq!(file.missing(), quarter);
+    let mut file = AudioFile::new(Input::memory(whole), "whole.wav").unwrap();
+    while file.next(&mut Vec::new()).unwrap() > 0 {}
+    assert_eq!(file.missing(), None);
+}
+
+#[test]
+#[cfg(feature = "symphonia")]
+fn whole_files_of_other_formats_lack_nothing_and_cut_ones_do() {
+    let folder = common::vector_path("tone");
+    for entry in std::fs::read_dir(folder).unwrap().flatten() {
+        let Ok(mut file) = AudioFile::open(entry.path()) else { continue };
+        while file.next(&mut Vec::new()).unwrap() > 0 {}
+        assert_eq!(file.missing(), None, "{}", entry.path().display());
+    }
+    let whole = flac(&[100; 64_000], 1, 16_000);
+    let mut file = AudioFile::new(Input::memory(whole[..whole.len() / 2].to_vec()), "cut.flac").unwrap();
+    let mut got = Vec::new();
+    while file.next(&mut got).unwrap() > 0 {}
+    let missing = file.missing().unwrap().as_secs_f64();
+    assert!((missing + got.len() as f64 / 16_000.0 - 4.0).abs() < 1e-6, "{missing} s and {} samples", got.len());
+}
+
+#[test]
 fn nothing_in_a_file_is_said_so() {
     let error = AudioFile::new(Input::memory(Vec::new()), "empty.wav").unwrap_err();
     assert_eq!(error.to_string(), "`empty.wav` is empty");

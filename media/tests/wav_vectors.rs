@@ -142,6 +142,50 @@ fn f02_in_a_file_the_duration_follows_from_the_bytes_present() {
 }
 
 #[test]
+fn f02_only_a_size_that_was_meant_promises_anything() {
+    // A file of 1000 frames of which `there` bytes are there, its header stating `size`.
+    let cut = |size: u32, there: usize| {
+        let mut bytes = vector("f01-fmt16.wav")[..44].to_vec();
+        bytes[40..44].copy_from_slice(&size.to_le_bytes());
+        bytes.extend(std::iter::repeat_n(7, there));
+        bytes
+    };
+    let missing = |bytes: &[u8], origin: WavOrigin| {
+        let (mut reader, mut out) = (WavReader::new(origin), Vec::new());
+        reader.push(bytes, &mut out).unwrap();
+        let early = reader.missing_bytes();
+        (early, reader.finish(&mut out).unwrap().missing_bytes)
+    };
+    let file = |bytes: &[u8]| missing(bytes, WavOrigin::File { len: bytes.len() as u64 });
+    for (size, there, want) in [(2000, 2000, 0), (2000, 1400, 600), (2000, 0, 2000), (2000, 1401, 599), (2000, 3000, 0)]
+    {
+        let bytes = cut(size, there);
+        assert_eq!(file(&bytes), (want, want), "{size} of which {there}");
+        assert_eq!(missing(&bytes, WavOrigin::Pipe), (0, want), "a pipe tells at its end");
+    }
+    // What programs write that stream: ffmpeg, sox, arecord, browsers, and those that subtract a header.
+    let stand_ins = [
+        0,
+        0xFFFF_FFFF,
+        0xFFFF_FFFF - 36,
+        0xFFFF_F000,
+        0x7FFF_FFFF,
+        0x7FFF_FFFF - 36,
+        0x7FFF_F000,
+        0x8000_0000,
+        2_000_000_000,
+        2_000_000_000 - 44,
+    ];
+    for size in stand_ins {
+        let bytes = cut(size, 1400);
+        assert_eq!(file(&bytes).1, 0, "{size:#x}");
+        assert_eq!(missing(&bytes, WavOrigin::Pipe), (0, 0), "{size:#x}");
+    }
+    // A file that grew after its length was taken.
+    assert_eq!(missing(&cut(2000, 2000), WavOrigin::File { len: 1444 }), (600, 0));
+}
+
+#[test]
 fn f02_printable_samples_behind_a_size_of_zero_are_samples_if_they_fit_no_chunk() {
     let mut bytes = vector("f02-size0-then-pcm.wav")[..44].to_vec();
     bytes.extend_from_slice(b"ABCDEFGHIJ");

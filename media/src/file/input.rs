@@ -22,6 +22,9 @@ pub struct Input {
 
 impl Input {
     /// Opens a path: a file, a named pipe, a device.
+    ///
+    /// # Errors
+    /// The error of the system.
     pub fn open(path: &Path) -> io::Result<Self> {
         let file = File::open(path)?;
         let meta = file.metadata()?;

@@ -15,6 +15,7 @@ mod packets;
 mod sniff;
 
 use std::path::Path;
+use std::time::Duration;
 
 pub use error::{AudioFileError, FORMATS};
 pub use input::{Input, Media};
@@ -52,6 +53,9 @@ pub struct Decoded {
 
 impl AudioFile {
     /// Opens a file, or anything else that a path leads to, and reads its header.
+    ///
+    /// # Errors
+    /// As [`AudioFile::new`]; [`AudioFileError::Io`] if there is nothing to open.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, AudioFileError> {
         let name = path.as_ref().display().to_string();
         match Input::open(path.as_ref()) {
@@ -61,6 +65,10 @@ impl AudioFile {
     }
 
     /// Reads the header from an input; `name` is for messages.
+    ///
+    /// # Errors
+    /// [`AudioFileError::Io`], [`AudioFileError::Empty`], [`AudioFileError::Wav`], [`AudioFileError::Unsupported`], or
+    /// [`AudioFileError::Damaged`] if the header contradicts itself.
     pub fn new(input: Input, name: impl Into<String>) -> Result<Self, AudioFileError> {
         let (mut input, name) = (input, name.into());
         let head = input.peek().map_err(|source| AudioFileError::Io { name: name.clone(), source })?;
@@ -116,7 +124,24 @@ impl AudioFile {
         }
     }
 
+    /// Time of the audio that the header states and that is not in the file: one that was cut short. Of WAV files on disk
+    /// it is known at once, else at the end of the file; `None` as long as nothing is known to be missing. A header that
+    /// states no size, or the stand-ins of programs that stream, promises nothing.
+    pub fn missing(&self) -> Option<Duration> {
+        let (frames, rate) = match &self.decoder {
+            Decoder::Wav(wav) => (wav.missing_frames(), wav.spec().rate()),
+            Decoder::Opus(_) => return None,
+            #[cfg(feature = "symphonia")]
+            Decoder::Packets(packets) => (packets.missing_frames(), packets.spec().rate()),
+        };
+        (frames > 0).then(|| Duration::from_secs_f64(frames as f64 / f64::from(rate.max(1))))
+    }
+
     /// Appends the next packet to `out`; gives its number of frames, 0 at the end of the file.
+    ///
+    /// # Errors
+    /// [`AudioFileError::Io`], [`AudioFileError::Wav`], [`AudioFileError::FormatChanged`], or [`AudioFileError::Damaged`] if
+    /// nothing in the file could be decoded; what was appended before is good. Final for this file.
     pub fn next(&mut self, out: &mut Vec<f32>) -> Result<usize, AudioFileError> {
         match &mut self.decoder {
             Decoder::Wav(wav) => Ok(wav.read(WAV_BLOCK, out)?),
@@ -134,6 +159,9 @@ impl std::fmt::Debug for AudioFile {
 }
 
 /// Decodes a whole file of at most `max_frames` frames; a longer one is refused once that much was read.
+///
+/// # Errors
+/// As [`AudioFile::open`] and [`AudioFile::next`]; [`AudioFileError::TooLong`].
 pub fn decode(path: impl AsRef<Path>, max_frames: u64) -> Result<Decoded, AudioFileError> {
     let mut file = AudioFile::open(path)?;
     let (spec, mut samples, mut frames) = (file.spec(), Vec::new(), 0u64);

@@ -73,6 +73,13 @@ impl Packets {
         if self.ended { Some(self.frames) } else { self.total }
     }
 
+    /// Frames that the container states and that were not there, at the end. Less than a tenth of a second is no sign of
+    /// a cut: encoders pad, and some containers count in coarse units.
+    pub(super) fn missing_frames(&self) -> u64 {
+        let missing = self.total.filter(|_| self.ended).map_or(0, |total| total.saturating_sub(self.frames));
+        if missing > u64::from(self.spec.rate()) / 10 { missing } else { 0 }
+    }
+
     pub(super) fn damaged(&self) -> u64 {
         self.damaged
     }

@@ -55,6 +55,9 @@ struct Link {
 
 impl OggOpusDecoder {
     /// A decoder to `rate` Hz (one of [`crate::opus::RATES`]) and 1 or 2 `channels`, whatever the streams hold.
+    ///
+    /// # Errors
+    /// [`DecodeError::Rate`], [`DecodeError::Channels`].
     pub fn new(rate: u32, channels: u8) -> Result<Self, DecodeError> {
         Ok(Self {
             reader: OggOpusReader::new(),
@@ -67,12 +70,18 @@ impl OggOpusDecoder {
 
     /// Takes the next bytes and appends the samples they complete to `out`. After an error (the head of a stream cannot
     /// be used) the call can be repeated with no bytes to go on behind it.
+    ///
+    /// # Errors
+    /// [`OggReadError::Head`]: the head of a stream cannot be used; that stream is left out.
     pub fn push(&mut self, bytes: &[u8], out: &mut Vec<f32>) -> Result<(), OggReadError> {
         self.reader.push(bytes);
         self.drain(out)
     }
 
-    /// Ends the input and appends what is left. Fails if it held no Opus stream at all.
+    /// Ends the input and appends what is left.
+    ///
+    /// # Errors
+    /// [`OggReadError::NotOggOpus`] if the input held no Opus stream; [`OggReadError::Head`].
     pub fn finish(&mut self, out: &mut Vec<f32>) -> Result<(), OggReadError> {
         self.reader.finish();
         self.drain(out)

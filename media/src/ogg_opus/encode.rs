@@ -26,6 +26,9 @@ pub struct OggOpusEncoder {
 
 impl OggOpusEncoder {
     /// Begins a stream; the header pages can be taken at once.
+    ///
+    /// # Errors
+    /// [`OggEncodeError::Encode`] if the settings are wrong.
     pub fn new(config: EncoderConfig, tags: &OpusTags, serial: u32, max_page_ms: u32) -> Result<Self, OggEncodeError> {
         let encoder = OpusEncoder::new(config)?;
         let config = encoder.config();
@@ -36,6 +39,9 @@ impl OggOpusEncoder {
     }
 
     /// Takes interleaved samples, any number of whole frames.
+    ///
+    /// # Errors
+    /// [`OggEncodeError`] if the codec itself fails; the stream cannot go on.
     pub fn push(&mut self, pcm: &[f32]) -> Result<(), OggEncodeError> {
         self.frames += (pcm.len() / usize::from(self.encoder.config().channels)) as u64;
         self.waiting.extend_from_slice(pcm);
@@ -48,6 +54,9 @@ impl OggOpusEncoder {
     }
 
     /// Encodes the rest and ends the stream.
+    ///
+    /// # Errors
+    /// As [`OggOpusEncoder::push`].
     pub fn finish(mut self) -> Result<Vec<u8>, OggEncodeError> {
         let end = u64::from(self.pre_skip) + self.frames * u64::from(TICKS) / u64::from(self.encoder.config().rate);
         let frame = self.frame();

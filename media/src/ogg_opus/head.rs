@@ -42,6 +42,9 @@ pub struct OpusHead {
 
 impl OpusHead {
     /// Parses the packet.
+    ///
+    /// # Errors
+    /// [`HeadError`]: cut, of another name or version, or of more than two channels.
     pub fn parse(packet: &[u8]) -> Result<Self, HeadError> {
         let malformed = HeadError::Malformed { bytes: packet.len() };
         let Some(&[version, channels, s0, s1, r0, r1, r2, r3, g0, g1, family]) =

@@ -94,6 +94,10 @@ impl OggOpusReader {
 
     /// The next item that the bytes so far allow; `Ok(None)` means more bytes are needed or, after [`Self::finish`], that
     /// all was given. After an error the reader goes on with the next stream.
+    ///
+    /// # Errors
+    /// [`OggReadError::Head`] for a stream whose head cannot be used; [`OggReadError::NotOggOpus`], after [`Self::finish`], if there
+    /// was none at all.
     pub fn next_item(&mut self) -> Result<Option<OggItem>, OggReadError> {
         loop {
             if let Some(item) = self.ready.pop_front() {

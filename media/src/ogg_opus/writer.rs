@@ -31,7 +31,10 @@ impl OggOpusWriter {
         writer
     }
 
-    /// Adds a packet. An illegal one is refused and changes nothing.
+    /// Adds a packet. One that is refused changes nothing.
+    ///
+    /// # Errors
+    /// [`PacketError`]: the framing of the packet is illegal.
     pub fn packet(&mut self, packet: &[u8]) -> Result<(), PacketError> {
         let ticks = u64::from(PacketInfo::parse(packet)?.ticks());
         if !self.page.lacing.is_empty() && self.page_ticks + ticks > self.max_ticks {

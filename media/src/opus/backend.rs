@@ -46,12 +46,24 @@ pub enum Setting {
 /// An encoder of one stream.
 pub trait EncoderBackend: Send {
     /// Applies a setting.
+    ///
+    /// # Errors
+    /// [`BackendError`] with what the codec says.
     fn set(&mut self, setting: Setting) -> Result<(), BackendError>;
     /// Frames at the encoder's rate by which its output lies behind its input.
+    ///
+    /// # Errors
+    /// [`BackendError`] with what the codec says.
     fn lookahead(&mut self) -> Result<usize, BackendError>;
     /// Encodes one frame (interleaved, a legal length) into `out` and returns the packet's size.
+    ///
+    /// # Errors
+    /// [`BackendError`] with what the codec says.
     fn encode(&mut self, pcm: &[f32], out: &mut [u8]) -> Result<usize, BackendError>;
     /// Forgets all history.
+    ///
+    /// # Errors
+    /// [`BackendError`] with what the codec says.
     fn reset(&mut self) -> Result<(), BackendError>;
 }
 
@@ -59,8 +71,14 @@ pub trait EncoderBackend: Send {
 pub trait DecoderBackend: Send {
     /// Decodes a packet into exactly `pcm.len()` interleaved samples. An empty packet asks for concealment; `fec` asks for
     /// the copy of the time before the packet. Returns frames per channel.
+    ///
+    /// # Errors
+    /// [`BackendError`] with what the codec says.
     fn decode(&mut self, packet: &[u8], pcm: &mut [f32], fec: bool) -> Result<usize, BackendError>;
     /// Forgets all history.
+    ///
+    /// # Errors
+    /// [`BackendError`] with what the codec says.
     fn reset(&mut self) -> Result<(), BackendError>;
 }
 

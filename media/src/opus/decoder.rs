@@ -57,6 +57,9 @@ impl std::fmt::Debug for OpusDecoder {
 
 impl OpusDecoder {
     /// A decoder that gives `channels` (1 or 2) at `rate` Hz, one of [`RATES`], whatever the packets hold.
+    ///
+    /// # Errors
+    /// [`DecodeError::Rate`], [`DecodeError::Channels`]; [`DecodeError::Codec`] if the codec cannot be made.
     pub fn new(rate: u32, channels: u8) -> Result<Self, DecodeError> {
         if !RATES.contains(&rate) {
             return Err(DecodeError::Rate { rate });
@@ -79,6 +82,9 @@ impl OpusDecoder {
 
     /// Decodes one packet, appends its interleaved samples to `out`, and returns what the packet said of itself. On an
     /// error nothing is appended.
+    ///
+    /// # Errors
+    /// [`DecodeError::Packet`]: treat the packet as lost; [`DecodeError::Codec`].
     pub fn decode(&mut self, packet: &[u8], out: &mut Vec<f32>) -> Result<PacketInfo, DecodeError> {
         let info = PacketInfo::parse(packet)?;
         self.append(packet, info.samples(self.rate), false, out)?;
@@ -86,6 +92,9 @@ impl OpusDecoder {
     }
 
     /// Appends `frames` frames of concealment for lost time: a multiple of 2.5 ms, at most 10 s.
+    ///
+    /// # Errors
+    /// [`DecodeError::Span`] for another span; [`DecodeError::Codec`].
     pub fn conceal(&mut self, frames: usize, out: &mut Vec<f32>) -> Result<(), DecodeError> {
         self.check_span(frames)?;
         let most = self.frames(LONGEST);
@@ -100,6 +109,9 @@ impl OpusDecoder {
 
     /// Appends `frames` frames for the lost time right before `packet`, the last part of it from the packet's FEC data.
     /// Where the packet has none this is concealment. The packet itself is to be decoded afterwards.
+    ///
+    /// # Errors
+    /// [`DecodeError::Packet`], [`DecodeError::Span`], [`DecodeError::Codec`].
     pub fn decode_fec(&mut self, packet: &[u8], frames: usize, out: &mut Vec<f32>) -> Result<(), DecodeError> {
         let info = PacketInfo::parse(packet)?;
         self.check_span(frames)?;
@@ -113,6 +125,9 @@ impl OpusDecoder {
     }
 
     /// Forgets all history, as at a fence or a discontinuity.
+    ///
+    /// # Errors
+    /// [`DecodeError::Codec`].
     pub fn reset(&mut self) -> Result<(), DecodeError> {
         Ok(self.backend.reset()?)
     }

@@ -161,6 +161,9 @@ impl std::fmt::Debug for OpusEncoder {
 
 impl OpusEncoder {
     /// Checks `config` and makes the encoder.
+    ///
+    /// # Errors
+    /// [`EncodeError`]: the first setting that is out of its range; or the codec cannot be made.
     pub fn new(config: EncoderConfig) -> Result<Self, EncodeError> {
         config.check()?;
         let mut backend = backend::encoder(config.rate, config.channels, config.application)?;
@@ -190,6 +193,9 @@ impl OpusEncoder {
 
     /// Encodes exactly one frame ([`EncoderConfig::frame_len`] × channels interleaved samples). Values that are not
     /// numbers are taken as 0 and others held within ±4, so that they cannot spoil the frames that follow.
+    ///
+    /// # Errors
+    /// [`EncodeError::FrameSize`] for another number of samples; or the codec itself fails.
     pub fn encode(&mut self, pcm: &[f32]) -> Result<Vec<u8>, EncodeError> {
         let expected = self.config.frame_len() * usize::from(self.config.channels);
         if pcm.len() != expected {
@@ -208,6 +214,9 @@ impl OpusEncoder {
     }
 
     /// Changes the bit rate from the next frame on.
+    ///
+    /// # Errors
+    /// [`EncodeError::Option`]; the bit rate stays as it was.
     pub fn set_bitrate(&mut self, bitrate: u32) -> Result<(), EncodeError> {
         let changed = EncoderConfig { bitrate, ..self.config.clone() };
         changed.check()?;
@@ -217,6 +226,9 @@ impl OpusEncoder {
     }
 
     /// Changes the loss to prepare for (percent) from the next frame on.
+    ///
+    /// # Errors
+    /// [`EncodeError::Option`]; the loss stays as it was.
     pub fn set_expected_loss(&mut self, percent: u8) -> Result<(), EncodeError> {
         let changed = EncoderConfig { expected_loss: percent, ..self.config.clone() };
         changed.check()?;
@@ -226,6 +238,9 @@ impl OpusEncoder {
     }
 
     /// Forgets all history, as at a fence.
+    ///
+    /// # Errors
+    /// [`EncodeError`] of the codec itself.
     pub fn reset(&mut self) -> Result<(), EncodeError> {
         Ok(self.backend.reset()?)
     }

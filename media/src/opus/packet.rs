@@ -68,6 +68,9 @@ pub struct PacketInfo {
 
 impl PacketInfo {
     /// Parses the framing of one packet.
+    ///
+    /// # Errors
+    /// [`PacketError`]: empty, cut, or of an illegal duration or frame size. Treat the packet as lost.
     pub fn parse(packet: &[u8]) -> Result<Self, PacketError> {
         let &toc = packet.first().ok_or(PacketError::Empty)?;
         let (mode, bandwidth, frame_ticks) = configuration(toc >> 3);

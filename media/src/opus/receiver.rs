@@ -110,6 +110,9 @@ struct Expected {
 
 impl OpusReceiver {
     /// A receiver that has seen nothing yet.
+    ///
+    /// # Errors
+    /// [`DecodeError::Rate`], [`DecodeError::Channels`].
     pub fn new(config: ReceiverConfig) -> Result<Self, DecodeError> {
         let decoder = OpusDecoder::new(config.rate, config.channels)?;
         Ok(Self { config, decoder, expected: None, carry: 0, stats: ReceiverStats::default() })
@@ -123,6 +126,9 @@ impl OpusReceiver {
     /// Takes a packet with its extended sequence number and timestamp in ticks (see [`Unwrap`] for the 16- and 32-bit
     /// ones of RTP) and appends what it makes known to `out`. Never fails for what a packet holds; an error means that the
     /// codec itself could not go on.
+    ///
+    /// # Errors
+    /// [`DecodeError::Codec`].
     pub fn receive(
         &mut self,
         sequence: u64,
@@ -163,6 +169,9 @@ impl OpusReceiver {
     }
 
     /// Forgets the timeline and the history: the next packet starts a new stream. Counters stay.
+    ///
+    /// # Errors
+    /// [`DecodeError::Codec`].
     pub fn reset(&mut self) -> Result<(), DecodeError> {
         self.expected = None;
         self.carry = 0;

@@ -34,6 +34,9 @@ pub enum SpecError {
 
 impl PcmSpec {
     /// Checks and joins the three.
+    ///
+    /// # Errors
+    /// [`SpecError`]: a rate or a number of channels that no stream may have.
     pub fn new(format: SampleFormat, rate: u32, layout: Layout) -> Result<Self, SpecError> {
         if layout.channels() == 0 || layout.channels() > MAX_CHANNELS {
             return Err(SpecError::Channels(layout.channels()));

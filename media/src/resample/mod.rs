@@ -81,6 +81,9 @@ impl Resampler {
     ///
     /// Equal rates make a passthrough without delay. The first one of a ratio computes the filter (below 1 ms for the
     /// usual rates, some ms for 44.1 kHz families).
+    ///
+    /// # Errors
+    /// [`ResampleError`]: a rate or a number of channels out of range, or two rates whose ratio needs too long a filter.
     pub fn new(in_rate: u32, out_rate: u32, channels: usize, quality: Quality) -> Result<Self, ResampleError> {
         for rate in [in_rate, out_rate] {
             if rate == 0 || rate > MAX_RATE {
@@ -240,6 +243,9 @@ pub fn output_len(frames: u64, in_rate: u32, out_rate: u32) -> u64 {
 }
 
 /// Converts a whole stream at once: interleaved in, `round(N·out/in)` interleaved frames out.
+///
+/// # Errors
+/// As [`Resampler::new`].
 pub fn resample(
     input: &[f32],
     in_rate: u32,

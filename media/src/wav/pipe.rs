@@ -20,6 +20,9 @@ pub struct WavPipe<W> {
 
 impl<W: Write> WavPipe<W> {
     /// Writes the header; `name` is for messages.
+    ///
+    /// # Errors
+    /// [`WavWriteError::Io`].
     pub fn new(output: W, name: impl Into<String>, spec: PcmSpec) -> Result<Self, WavWriteError> {
         let mut pipe = Self { output, name: name.into(), spec, frames: 0, scratch: Vec::new() };
         let header = Self::header(&spec);
@@ -33,6 +36,9 @@ impl<W: Write> WavPipe<W> {
     }
 
     /// Writes interleaved samples, whole frames only; tells how many had to be repaired.
+    ///
+    /// # Errors
+    /// [`WavWriteError::CutFrame`], and then nothing was written; [`WavWriteError::Io`].
     pub fn write(&mut self, samples: &[f32]) -> Result<Tally, WavWriteError> {
         let (bytes, frame_bytes) = (samples.len().saturating_mul(self.spec.format().bytes()), self.spec.frame_bytes());
         if !bytes.is_multiple_of(frame_bytes) {
@@ -46,6 +52,9 @@ impl<W: Write> WavPipe<W> {
     }
 
     /// Flushes, and gives the output back.
+    ///
+    /// # Errors
+    /// [`WavWriteError::Io`].
     pub fn finish(mut self) -> Result<W, WavWriteError> {
         self.output.flush().map_err(|e| self.failure(e))?;
         Ok(self.output)

@@ -28,6 +28,8 @@ pub struct WavSummary {
     pub frames: u64,
     /// Bytes of a cut last frame, dropped.
     pub truncated_bytes: u64,
+    /// Bytes that the header stated and that never came; 0 where it stated no size, or one that stands for "unknown".
+    pub missing_bytes: u64,
 }
 
 /// An incremental WAV parser. Holds at most 40 bytes of a header and one cut frame; memory never follows what a header
@@ -47,6 +49,9 @@ pub struct WavReader {
     frames: u64,
     /// Whole frames of the payload, where they can be told ahead.
     announced: Option<u64>,
+    /// Size of the payload as the header in force states it; bytes of it that are not there.
+    stated: Option<u64>,
+    missing: u64,
     /// Whether the payload of the header in force, and that of any header, has begun.
     payload_begun: bool,
     any_payload: bool,
@@ -93,6 +98,8 @@ impl WavReader {
             splitter: FrameSplitter::new(1),
             frames: 0,
             announced: None,
+            stated: None,
+            missing: 0,
             payload_begun: false,
             any_payload: false,
             failed: None,
@@ -101,6 +108,9 @@ impl WavReader {
 
     /// Takes the next bytes and appends whole frames, as stored, to `out`. [`WavReader::spec`] is known as soon as
     /// anything was appended. An error is final; what was appended before it is good.
+    ///
+    /// # Errors
+    /// [`WavError`]; every later call gives the same one.
     pub fn push(&mut self, bytes: &[u8], out: &mut Vec<u8>) -> Result<(), WavError> {
         if let Some(error) = &self.failed {
             return Err(error.clone());
@@ -115,6 +125,9 @@ impl WavReader {
     /// As [`WavReader::push`], for one piece of a stream of [`WavOrigin::Pieces`], as its sender cut it: a piece that
     /// begins with `RIFF....WAVE` starts with a header, which is removed; its payload continues the one before. A piece
     /// of another format is [`WavError::FormatChanged`], and nothing of it is given out.
+    ///
+    /// # Errors
+    /// As [`WavReader::push`]; [`WavError::FormatChanged`].
     pub fn push_piece(&mut self, piece: &[u8], out: &mut Vec<u8>) -> Result<(), WavError> {
         let headed = piece.len() >= 12 && is_riff(&piece[..4]) && &piece[8..12] == b"WAVE";
         if headed && self.origin == WavOrigin::Pieces && self.spec.is_some() {
@@ -125,11 +138,19 @@ impl WavReader {
     }
 
     /// Says that the stream has ended. Appends what was still undecided (at most eight bytes) to `out`.
+    ///
+    /// # Errors
+    /// [`WavError::Truncated`] if the stream ended before its samples began; the error of an earlier call.
     pub fn finish(&mut self, out: &mut Vec<u8>) -> Result<WavSummary, WavError> {
         if let Some(error) = &self.failed {
             return Err(error.clone());
         }
         self.flush_zero(out);
+        // A file may have grown since its length was taken.
+        self.missing = match (self.state, self.stated) {
+            (State::Data { left: Some(left), .. }, Some(stated)) if !is_placeholder(stated) => left,
+            _ => 0,
+        };
         let (true, Some(spec)) = (self.any_payload, self.spec) else {
             self.failed = Some(WavError::Truncated);
             return Err(WavError::Truncated);
@@ -137,7 +158,8 @@ impl WavReader {
         self.splitter.clear();
         self.state = State::Tail;
         self.announced = Some(self.frames);
-        Ok(WavSummary { spec, frames: self.frames, truncated_bytes: self.splitter.dropped_bytes() })
+        let (frames, truncated_bytes) = (self.frames, self.splitter.dropped_bytes());
+        Ok(WavSummary { spec, frames, truncated_bytes, missing_bytes: self.missing })
     }
 
     /// Format of the samples, once the `fmt ` chunk is complete.
@@ -159,6 +181,12 @@ impl WavReader {
     /// Whole frames given out so far.
     pub fn frames(&self) -> u64 {
         self.frames
+    }
+
+    /// Bytes of the payload that the header stated and that are not there: for a file as soon as its header is read, else
+    /// at the end. A size that writers use where they do not know it states nothing.
+    pub fn missing_bytes(&self) -> u64 {
+        self.missing
     }
 
     fn parse(&mut self, mut bytes: &[u8], out: &mut Vec<u8>) -> Result<(), WavError> {
@@ -264,6 +292,7 @@ impl WavReader {
             0x7FFF_FFFF => None,
             size => Some(u64::from(size)),
         };
+        self.stated = declared;
         self.announce(spec, declared);
         self.state = State::Data { left: declared, padded: declared.is_some_and(|n| n % 2 == 1) };
     }
@@ -271,6 +300,7 @@ impl WavReader {
     fn announce(&mut self, spec: PcmSpec, declared: Option<u64>) {
         if let WavOrigin::File { len } = self.origin {
             let present = len.saturating_sub(self.position);
+            self.missing = declared.filter(|n| !is_placeholder(*n)).map_or(0, |n| n.saturating_sub(present));
             self.announced = Some(declared.unwrap_or(u64::MAX).min(present) / spec.frame_bytes() as u64);
         }
     }
@@ -377,6 +407,14 @@ impl WavReader {
         self.payload_begun = false;
         self.state = State::Riff;
     }
+}
+
+/// Whether writers that do not know a size put this one there: all ones, the largest signed number, or two thousand
+/// million, each perhaps less the header and rounded down to a block.
+fn is_placeholder(size: u64) -> bool {
+    const NEAR: u64 = 64 << 10;
+    let below = |top: u64| (top - NEAR..=top).contains(&size);
+    size == 0 || below(0x8000_0000) || below(0xFFFF_FFFF) || below(2_000_000_000) || size >= 1 << 62
 }
 
 fn is_riff(name: &[u8]) -> bool {

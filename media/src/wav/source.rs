@@ -29,6 +29,9 @@ pub struct WavSource<R> {
 
 impl WavSource<File> {
     /// Opens a file, or a named pipe, and reads its header.
+    ///
+    /// # Errors
+    /// [`WavFileError::Io`], or [`WavFileError::Wav`] if it does not begin as a WAV that we read.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, WavFileError> {
         let name = path.as_ref().display().to_string();
         let open = || {
@@ -45,11 +48,17 @@ impl WavSource<File> {
 
 impl<R: Read> WavSource<R> {
     /// Reads the header from an input whose length is not known; `name` is for messages.
+    ///
+    /// # Errors
+    /// As [`WavSource::open`].
     pub fn pipe(input: R, name: impl Into<String>) -> Result<Self, WavFileError> {
         Self::new(input, name.into(), WavOrigin::Pipe)
     }
 
     /// Reads the header from an input of this origin.
+    ///
+    /// # Errors
+    /// As [`WavSource::open`].
     pub fn new(input: R, name: String, origin: WavOrigin) -> Result<Self, WavFileError> {
         let mut reader = WavReader::new(origin);
         let mut input = input;
@@ -81,6 +90,11 @@ impl<R: Read> WavSource<R> {
         self.reader.total_frames()
     }
 
+    /// Frames that the header states and that are not there, a cut one included; see [`WavReader::missing_bytes`].
+    pub fn missing_frames(&self) -> u64 {
+        self.reader.missing_bytes().div_ceil(self.spec.frame_bytes() as u64)
+    }
+
     /// What was found, after the end was reached.
     pub fn summary(&self) -> Option<WavSummary> {
         self.summary
@@ -92,6 +106,9 @@ impl<R: Read> WavSource<R> {
     }
 
     /// Appends at most `max_frames` frames to `out` as interleaved `f32`; gives the number of frames, 0 at the end.
+    ///
+    /// # Errors
+    /// [`WavFileError::Io`], [`WavFileError::Wav`]; what was appended by earlier calls is good.
     pub fn read(&mut self, max_frames: usize, out: &mut Vec<f32>) -> Result<usize, WavFileError> {
         let (format, channels) = (self.spec.format(), self.spec.channels());
         let before = out.len();
@@ -103,6 +120,9 @@ impl<R: Read> WavSource<R> {
     }
 
     /// As [`WavSource::read`], but gives the frames as they are stored.
+    ///
+    /// # Errors
+    /// As [`WavSource::read`].
     pub fn read_stored(&mut self, max_frames: usize, out: &mut Vec<u8>) -> Result<usize, WavFileError> {
         let bytes = self.stored(max_frames)?.len();
         out.extend_from_slice(&self.frames[self.taken..self.taken + bytes]);

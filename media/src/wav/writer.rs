@@ -45,6 +45,9 @@ pub struct WavWriter<W: Write + Seek> {
 
 impl WavWriter<File> {
     /// Creates or replaces a file.
+    ///
+    /// # Errors
+    /// [`WavWriteError::Io`].
     pub fn create(path: impl AsRef<Path>, spec: PcmSpec) -> Result<Self, WavWriteError> {
         let name = path.as_ref().display().to_string();
         match File::create(path.as_ref()) {
@@ -56,6 +59,9 @@ impl WavWriter<File> {
 
 impl<W: Write + Seek> WavWriter<W> {
     /// Writes a header at the output's position; `name` is for messages.
+    ///
+    /// # Errors
+    /// [`WavWriteError::Io`].
     pub fn new(output: W, name: impl Into<String>, spec: PcmSpec) -> Result<Self, WavWriteError> {
         let header = build_header(&spec, WavSizes::UNKNOWN);
         let half_second = u64::from(spec.rate().div_ceil(2)) * spec.frame_bytes() as u64;
@@ -96,6 +102,10 @@ impl<W: Write + Seek> WavWriter<W> {
 
     /// Writes interleaved samples; tells how many had to be repaired. All of a call is written or, where it does not fit
     /// or is not whole frames, nothing.
+    ///
+    /// # Errors
+    /// [`WavWriteError::TooLong`], [`WavWriteError::CutFrame`]: nothing of the call was written, and the file can go on;
+    /// [`WavWriteError::Io`], after which it is closed; [`WavWriteError::Closed`].
     pub fn write(&mut self, samples: &[f32]) -> Result<Tally, WavWriteError> {
         let bytes = samples.len().saturating_mul(self.spec.format().bytes());
         self.admit(bytes)?;
@@ -115,12 +125,18 @@ impl<W: Write + Seek> WavWriter<W> {
     }
 
     /// Writes whole frames as they are to be stored, under the same rule.
+    ///
+    /// # Errors
+    /// As [`WavWriter::write`].
     pub fn write_stored(&mut self, frames: &[u8]) -> Result<(), WavWriteError> {
         self.admit(frames.len())?;
         self.put(frames)
     }
 
     /// Brings the header up to date now.
+    ///
+    /// # Errors
+    /// [`WavWriteError::Io`], [`WavWriteError::Closed`].
     pub fn state_sizes(&mut self) -> Result<(), WavWriteError> {
         if !self.open {
             return Err(WavWriteError::Closed { name: self.name.clone() });
@@ -129,6 +145,9 @@ impl<W: Write + Seek> WavWriter<W> {
     }
 
     /// Writes the pad byte, if one is due, and the final sizes. Dropping without this leaves errors unseen.
+    ///
+    /// # Errors
+    /// [`WavWriteError::Io`], [`WavWriteError::Closed`].
     pub fn finish(mut self) -> Result<WavWritten, WavWriteError> {
         if !self.open {
             return Err(WavWriteError::Closed { name: self.name.clone() });
