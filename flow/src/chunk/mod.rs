@@ -5,12 +5,14 @@
 
 mod buf;
 mod item;
+mod join;
 mod kind;
 mod media;
 mod signal;
 
 pub use buf::{Buf, DeviceMemory};
 pub use item::Item;
+pub(crate) use join::join;
 pub use kind::{Kind, KindError, Medium, SampleType};
 pub use media::{Dtype, Frame, Packet, Pcm, PcmError, PixelFormat, Tensor, Tokens};
 pub use signal::{Signal, TurnEnd};

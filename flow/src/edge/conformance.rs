@@ -37,6 +37,8 @@ pub(crate) fn spec(items: u64, bytes: u64) -> EdgeSpec {
         limit: Amount { items, bytes, span: MediaTime::from_millis(1_000_000) },
         policy: Policy::Wait,
         deadline: None,
+        whole: false,
+        gated: false,
     }
 }
 fn id(c: &Chunk) -> u64 {

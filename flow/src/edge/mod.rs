@@ -6,6 +6,7 @@
 
 #[cfg(all(test, not(omni_loom)))]
 pub(crate) mod conformance;
+mod gather;
 #[cfg(all(test, omni_loom))]
 mod model;
 mod rx;
@@ -45,6 +46,10 @@ pub(crate) struct EdgeSpec {
     pub limit: Amount,
     pub policy: Policy,
     pub deadline: Option<Duration>,
+    /// Segments are handed on whole.
+    pub whole: bool,
+    /// Nothing enters until the consumer asks for it ([`EdgeRx::open`]).
+    pub gated: bool,
 }
 
 /// The shared middle of an edge.
@@ -71,11 +76,26 @@ struct Inner {
     fault: Option<ErrorKind>,
 }
 
+/// One look at an edge.
+pub(crate) struct Look {
+    /// Its consumer had waited past the deadline: the stream has just ended.
+    pub timed_out: bool,
+    /// How long the producer has been waiting for credit by now.
+    pub blocked: Option<Duration>,
+    /// Rises with every chunk that enters and with every one that is let go of.
+    pub moved: u64,
+}
+
 impl Edge {
     /// An edge on its lane, with its two ends.
     pub(crate) fn open(spec: EdgeSpec, lanes: &Lanes, clock: &Clock) -> (EdgeTx, EdgeRx) {
         let cell = lanes.cell(spec.lane).clone();
-        let state = State::new(spec.lane, spec.limit, spec.policy, cell.epoch());
+        let mut state = State::new(spec.lane, spec.limit, spec.policy, cell.epoch());
+        if spec.whole {
+            state.gather();
+        }
+        // A lossy edge never makes its sender wait.
+        state.gated = spec.gated && spec.policy == Policy::Wait;
         let inner = Inner { state, tx: None, rx: None, blocked: None, waiting: None, watched: false, fault: None };
         let lane = spec.lane;
         let edge = std::sync::Arc::new(Self {
@@ -143,15 +163,19 @@ impl Edge {
         self.inner.lock().fault.get_or_insert(kind);
     }
 
-    /// Ends the stream if its consumer has waited longer than the edge's deadline.
-    pub(crate) fn check_deadline(&self, now: Mono) -> bool {
-        let Some(deadline) = self.spec.deadline else { return false };
-        let late = self.inner.lock().waiting.is_some_and(|t| now.since(t) >= deadline);
-        late && self.break_off(RunError::new(
-            ErrorKind::InputTimeout,
-            &self.spec.from,
-            format!("gave nothing for {deadline:?}, the deadline of the edge {}", self.spec.name),
-        ))
+    /// What the watchdog sees of the edge, in one look; ends the stream if its consumer has waited past the deadline.
+    pub(crate) fn look(&self, now: Mono) -> Look {
+        let (blocked, moved, late) = {
+            let i = self.inner.lock();
+            let chunks = self.passed.added_to(i.state.counts).chunks;
+            let late = self.spec.deadline.filter(|d| i.waiting.is_some_and(|t| now.since(t) >= *d));
+            (i.blocked.map(|t| now.since(t)), chunks.wrapping_add(i.state.released().items), late)
+        };
+        let timed_out = late.is_some_and(|deadline| {
+            let text = format!("gave nothing for {deadline:?}, the deadline of the edge {}", self.spec.name);
+            self.break_off(RunError::new(ErrorKind::InputTimeout, &self.spec.from, text))
+        });
+        Look { timed_out, blocked, moved }
     }
 
     pub(crate) fn cell(&self) -> &crate::sync::Arc<LaneCell> {
@@ -161,14 +185,34 @@ impl Edge {
     pub(crate) fn released(&self) -> Amount {
         self.inner.lock().state.released()
     }
+    /// Nobody reads any more: what is queued dies, and the producer hears of it.
+    pub(crate) fn abandon(&self) {
+        let mut dead = Dead::new();
+        let tx = {
+            let mut i = self.inner.lock();
+            i.state.abandon(&mut dead);
+            i.waiting = None;
+            i.unblock(&self.clock);
+            i.tx.take()
+        };
+        wake(tx);
+    }
+    /// The consumer is gone and another one comes: credit that was held is back. How many chunks were in its hands.
+    pub(crate) fn reopen(&self) -> u64 {
+        let (lost, tx) = {
+            let mut i = self.inner.lock();
+            (i.state.reopen(), i.tx.take())
+        };
+        wake(tx);
+        lost
+    }
+    /// True if the consumer was given an error as the terminal.
+    pub(crate) fn broke(&self) -> bool {
+        self.inner.lock().state.broke()
+    }
     /// True once the consumer has gone.
     pub(crate) fn abandoned(&self) -> bool {
         self.inner.lock().state.abandoned()
-    }
-
-    /// How long the producer has been waiting for credit by now.
-    pub(crate) fn blocked_for(&self, now: Mono) -> Option<Duration> {
-        self.inner.lock().blocked.map(|t| now.since(t))
     }
 
     /// What the edge holds and has counted.
@@ -210,14 +254,15 @@ impl Edge {
         let mut dead = Dead::new();
         let mut guard = self.inner.lock();
         let i = &mut *guard;
+        let settled = i.state.settle();
         let next = i.state.next(self.cell.epoch(), &mut dead);
         if let Next::Empty = next {
             if i.waiting.is_none() {
                 i.waiting = Some(self.clock.coarse());
             }
             keep(&mut i.rx, cx);
-            // A sweep may have made room.
-            let tx = if dead.is_empty() { None } else { i.tx.take() };
+            // A sweep, or what was done with chunks taken ahead, may have made room.
+            let tx = if dead.is_empty() && !settled { None } else { i.tx.take() };
             drop(guard);
             wake(tx);
             return Poll::Pending;
@@ -228,6 +273,29 @@ impl Edge {
         drop(guard);
         wake(tx);
         Poll::Ready(out)
+    }
+
+    /// Counts chunks that died in the consumer's hands.
+    #[cold]
+    fn count_stale(&self, chunks: u64) {
+        self.inner.lock().state.counts.stale += chunks;
+    }
+
+    /// Looks whether the consumer has a reason to open its gate, or has its task woken when it has.
+    fn poll_wanted(&self, cx: &mut Context<'_>) -> Poll<()> {
+        let mut dead = Dead::new();
+        let mut guard = self.inner.lock();
+        let i = &mut *guard;
+        i.state.sweep(self.cell.epoch(), &mut dead);
+        if i.state.has_news(self.cell.epoch()) || i.blocked.is_some() {
+            i.waiting = None;
+            return Poll::Ready(());
+        }
+        if i.waiting.is_none() {
+            i.waiting = Some(self.clock.coarse());
+        }
+        keep(&mut i.rx, cx);
+        Poll::Pending
     }
 
     /// The error of a payload that is not what the edge agreed on.

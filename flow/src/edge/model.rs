@@ -22,6 +22,8 @@ fn open(lanes: &Lanes, items: u64) -> (EdgeTx, EdgeRx) {
         limit: Amount { items, bytes: 1000, span: MediaTime::from_millis(1000) },
         policy: Policy::Wait,
         deadline: None,
+        whole: false,
+        gated: false,
     };
     Edge::open(spec, lanes, &Clock::system())
 }
@@ -107,6 +109,29 @@ fn loom_no_wakeup_is_lost() {
             }
         });
         assert_eq!(got, 2);
+        t.join().unwrap();
+    });
+}
+
+/// The same for a consumer that takes chunks ahead: the credit of those comes back, and wakes the sender.
+#[test]
+fn loom_no_wakeup_is_lost_to_chunks_taken_ahead() {
+    model(|| {
+        let lanes = std::sync::Arc::new(Lanes::new());
+        let (tx, rx) = open(&lanes, 2);
+        let mut rx = rx.taking_ahead(1);
+        let t = loom::thread::spawn(move || {
+            block_on(async {
+                for _ in 0..4 {
+                    assert_eq!(tx.send(chunk(Epoch(0))).await, Ok(()));
+                }
+                tx.finish(Terminal::End);
+            });
+        });
+        let mut got = Vec::new();
+        block_on(async { while matches!(rx.next_into(&mut got).await, Taken::Data) {} });
+        assert_eq!(got.len(), 4);
+        assert_eq!(rx.edge().stats(Mono(0)).used, Amount::ZERO);
         t.join().unwrap();
     });
 }

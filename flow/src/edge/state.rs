@@ -6,9 +6,10 @@
 use std::collections::VecDeque;
 
 use super::EdgeCounts;
+use super::gather::Gather;
 use crate::credit::Window;
 use crate::error::RunError;
-use crate::{Amount, Chunk, Epoch, Lane, Policy};
+use crate::{Amount, Chunk, Epoch, Lane, MediaTime, Policy};
 
 /// How a stream ends.
 #[derive(Clone, Debug)]
@@ -65,6 +66,14 @@ pub(crate) struct State {
     missed: u64,
     /// The receiver returns credit itself, when the media has been played.
     pub(crate) manual: bool,
+    /// The receiver lets nothing enter now; a sender waits, as without credit.
+    pub(crate) gated: bool,
+    /// Where the parts of a segment are kept until it is whole.
+    gather: Option<Box<Gather>>,
+    /// The receiver has taken a chunk and has not asked for more since.
+    in_hand: bool,
+    /// Credit of chunks that the receiver took ahead. It returns when the receiver asks for more.
+    ahead: Amount,
     pub(crate) counts: EdgeCounts,
 }
 
@@ -83,8 +92,17 @@ impl State {
             receiver_gone: false,
             missed: 0,
             manual: false,
+            gated: false,
+            gather: None,
+            in_hand: false,
+            ahead: Amount::ZERO,
             counts: EdgeCounts::default(),
         }
+    }
+
+    /// From now on segments are handed on whole.
+    pub(crate) fn gather(&mut self) {
+        self.gather = Some(Box::new(Gather::new(self.window.limit().bytes)));
     }
 
     #[inline]
@@ -138,12 +156,27 @@ impl State {
         if let Some(refused) = self.refuses(chunk, epoch) {
             return refused;
         }
-        let amount = chunk.amount();
-        let room = self.window.take(amount);
+        let amount = match self.due(chunk, epoch, dead) {
+            Some(amount) => amount,
+            None => return Admit::Yes(Amount::ZERO),
+        };
+        let room = !self.gated && self.window.take(amount);
         if (room && self.policy != Policy::Latest) || self.make_room(room, amount, epoch, dead) {
             Admit::Yes(amount)
         } else {
             Admit::Full
+        }
+    }
+
+    /// The credit that `chunk` needs to enter; `None` if it is only kept until its segment is whole.
+    #[inline]
+    fn due(&mut self, chunk: &Chunk, epoch: Epoch, dead: &mut Dead) -> Option<Amount> {
+        if self.gather.is_some() {
+            self.drop_kept(epoch, dead);
+        }
+        match &self.gather {
+            None => Some(chunk.amount()),
+            Some(g) => g.due(chunk),
         }
     }
 
@@ -153,7 +186,7 @@ impl State {
         if !taken {
             // The sender notices first: what is stale in the queue must not hold up the new turn.
             self.sweep(epoch, dead);
-            while !self.window.admits(amount) {
+            while self.gated || !self.window.admits(amount) {
                 if self.policy == Policy::Wait || !self.lose_oldest(dead) {
                     return false;
                 }
@@ -178,6 +211,30 @@ impl State {
     /// Puts a chunk that was admitted into the queue.
     #[inline]
     pub(crate) fn enqueue(&mut self, chunk: Chunk, amount: Amount) {
+        if self.gather.is_some() {
+            self.enqueue_kept(chunk, amount);
+        } else {
+            self.append(chunk, amount);
+        }
+    }
+    /// Keeps a chunk, and with `amount` lets the whole segment go.
+    #[cold]
+    fn enqueue_kept(&mut self, chunk: Chunk, amount: Amount) {
+        let Some(g) = &mut self.gather else { return };
+        g.keep(chunk);
+        if amount != Amount::ZERO {
+            let whole = g.take();
+            // Parts that cannot be joined are more items than were asked for.
+            self.window
+                .charge(Amount { items: whole.len() as u64, ..Amount::ZERO }.minus(Amount::one(0, MediaTime::ZERO)));
+            for c in whole {
+                let amount = c.amount();
+                self.append(c, amount);
+            }
+        }
+    }
+    #[inline]
+    fn append(&mut self, chunk: Chunk, amount: Amount) {
         let seq = self.seq;
         self.seq += 1;
         self.queue.push_back(chunk);
@@ -198,12 +255,12 @@ impl State {
         if self.closed() {
             return Some(false);
         }
-        if !self.window.take(amount) {
+        if self.gated || !self.window.take(amount) {
             self.sweep(epoch, dead);
             if self.policy != Policy::Wait {
                 // A lossy edge always has room: what is oldest goes when the chunk comes.
                 self.window.charge(amount);
-            } else if !self.window.take(amount) {
+            } else if self.gated || !self.window.take(amount) {
                 return None;
             }
         }
@@ -219,17 +276,17 @@ impl State {
     /// edge whose credit is all held by others, it is the chunk that goes.
     pub(crate) fn fill(&mut self, amount: Amount, chunk: Chunk, epoch: Epoch, dead: &mut Dead) -> Admit {
         self.cancel(amount);
-        let amount = chunk.amount();
         let admit = match self.refuses(&chunk, epoch) {
             Some(refused) => refused,
             None if self.policy == Policy::Wait => {
+                let amount = self.due(&chunk, epoch, dead).unwrap_or(Amount::ZERO);
                 self.window.charge(amount);
                 Admit::Yes(amount)
             }
             None => self.admit(&chunk, epoch, dead),
         };
         match admit {
-            Admit::Yes(_) => self.enqueue(chunk, amount),
+            Admit::Yes(amount) => self.enqueue(chunk, amount),
             Admit::Full => {
                 self.counts.policy += 1;
                 self.missed += 1;
@@ -241,9 +298,11 @@ impl State {
         admit
     }
 
-    /// What comes next: a fence before any newer chunk, a chunk, or, once all are gone, the terminal, once.
+    /// What comes next: a fence before any newer chunk, a chunk, or, once all are gone, the terminal, once. The caller has
+    /// called [`State::settle`].
     #[inline]
     pub(crate) fn next(&mut self, epoch: Epoch, dead: &mut Dead) -> Next {
+        self.in_hand = false;
         self.sweep(epoch, dead);
         let front = self.queue.front().map(|c| c.stamp.epochs.of(self.lane));
         let newest = front.map_or(epoch, |e| e.max(epoch));
@@ -265,6 +324,11 @@ impl State {
         }
     }
 
+    /// True if [`State::next`] would find something.
+    pub(crate) fn has_news(&self, epoch: Epoch) -> bool {
+        epoch > self.seen || !self.queue.is_empty() || (self.terminal.is_some() && !self.terminal_taken)
+    }
+
     /// Takes the chunk that [`State::next`] found.
     #[inline]
     pub(crate) fn take(&mut self) -> Option<Chunk> {
@@ -272,12 +336,37 @@ impl State {
             let amount = self.queue.front()?.amount();
             self.window.release(amount);
         }
+        self.in_hand = true;
         self.queue.pop_front()
     }
 
+    /// After [`State::take`]: takes more chunks of the same turn, up to `most` in all, so that a busy consumer locks once
+    /// for many. They count as queued until it asks for more: their credit returns then.
+    #[inline]
+    pub(crate) fn take_ahead(&mut self, most: Amount, into: &mut VecDeque<Chunk>) {
+        while let Some(front) = self.queue.front() {
+            let sum = self.ahead.plus(front.amount());
+            if front.stamp.epochs.of(self.lane) > self.seen || !sum.fits(most) {
+                return;
+            }
+            self.ahead = sum;
+            into.extend(self.queue.pop_front());
+        }
+    }
+    /// Gives back the credit of chunks that were taken ahead. True if there were any.
+    #[inline]
+    pub(crate) fn settle(&mut self) -> bool {
+        let ahead = self.ahead.items > 0;
+        if ahead {
+            self.window.release(std::mem::take(&mut self.ahead));
+        }
+        ahead
+    }
+
     /// [`State::next`] and [`State::take`] in one; `None` if there is nothing yet.
-    #[cfg(test)]
+    #[cfg(all(test, not(omni_loom)))]
     pub(crate) fn pop(&mut self, epoch: Epoch, dead: &mut Dead) -> Option<RawEvent> {
+        self.settle();
         match self.next(epoch, dead) {
             Next::Data => self.take().map(RawEvent::Data),
             Next::Fence(e) => Some(RawEvent::Fence(e)),
@@ -293,6 +382,16 @@ impl State {
         if self.queue.front().is_some_and(|c| self.stale(c, epoch)) {
             self.drop_stale(epoch, dead);
         }
+        if self.gather.is_some() {
+            self.drop_kept(epoch, dead);
+        }
+    }
+    /// The same for the parts of a segment.
+    #[cold]
+    fn drop_kept(&mut self, epoch: Epoch, dead: &mut Dead) {
+        if let Some(g) = &mut self.gather {
+            self.counts.stale += g.drop_stale(self.lane, epoch, dead) as u64;
+        }
     }
 
     #[cold]
@@ -301,8 +400,8 @@ impl State {
         let n = self.queue.partition_point(|c| c.stamp.epochs.of(lane) < epoch);
         self.counts.stale += n as u64;
         let back = if n == self.queue.len() && !self.manual {
-            // All that is under way, but for what a permit holds.
-            self.window.used().minus(self.reserved)
+            // All that is under way, but for what a permit or the receiver holds.
+            self.window.used().minus(self.reserved).minus(self.ahead)
         } else {
             self.queue.iter().take(n).fold(Amount::ZERO, |a, c| a.plus(c.amount()))
         };
@@ -319,14 +418,42 @@ impl State {
         if self.terminal.is_some() {
             return false;
         }
+        if !self.receiver_gone {
+            // What was made of the last segment is still delivered, whatever the room.
+            for c in self.gather.as_mut().map(|g| g.take()).unwrap_or_default() {
+                let amount = c.amount();
+                self.window.charge(amount);
+                self.append(c, amount);
+            }
+        }
         self.terminal = Some(terminal);
         true
+    }
+
+    /// The receiver is gone and another one comes. What was taken and not given back is lost with the first; what is
+    /// queued waits for the second. How many chunks were lost: all whose credit was held, else the one taken last, if no
+    /// more were asked for since. What the first has given up is at its end for the second too.
+    pub(crate) fn reopen(&mut self) -> u64 {
+        if self.receiver_gone {
+            self.finish(Terminal::End);
+        }
+        let held = self.window.used().minus(self.reserved).minus(self.queued());
+        self.window.release(held);
+        let lost = if self.manual { held.items } else { u64::from(self.in_hand) + self.ahead.items };
+        (self.manual, self.in_hand, self.ahead) = (false, false, Amount::ZERO);
+        self.counts.lost += lost;
+        lost
+    }
+    /// True if the receiver was told that the stream broke.
+    pub(crate) fn broke(&self) -> bool {
+        self.terminal_taken && matches!(self.terminal, Some(Terminal::Error(_)))
     }
 
     /// The receiver went away: nothing that is queued will be read, and what it held will not be played.
     pub(crate) fn abandon(&mut self, dead: &mut Dead) {
         self.receiver_gone = true;
-        self.counts.closed += self.queue.len() as u64;
+        self.counts.closed += self.queue.len() as u64 + self.ahead.items;
+        self.ahead = Amount::ZERO;
         dead.extend(self.queue.drain(..));
         // All but what a permit still holds, which gives it back itself.
         self.window.release(self.window.used().minus(self.reserved));

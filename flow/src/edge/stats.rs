@@ -19,6 +19,8 @@ pub struct EdgeCounts {
     pub policy: u64,
     /// Chunks dropped because nobody read any more.
     pub closed: u64,
+    /// Chunks that a consumer had in hand when a fault ended it and it was made anew.
+    pub lost: u64,
     /// Most chunks ever queued.
     pub depth_high: u64,
     /// Most bytes ever under way.

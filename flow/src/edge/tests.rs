@@ -38,6 +38,8 @@ fn spec(limit: Amount, policy: Policy, lane: Lane) -> EdgeSpec {
         limit,
         policy,
         deadline: None,
+        whole: false,
+        gated: false,
     }
 }
 fn items(n: u64) -> Amount {
@@ -46,15 +48,30 @@ fn items(n: u64) -> Amount {
 
 #[derive(Clone, Debug)]
 enum Op {
-    Push { bytes: usize, span: i64, lag: u32 },
-    Reserve { bytes: usize },
-    Fill { bytes: usize },
+    Push {
+        bytes: usize,
+        span: i64,
+        lag: u32,
+    },
+    Reserve {
+        bytes: usize,
+    },
+    Fill {
+        bytes: usize,
+    },
     Cancel,
     Pop,
+    /// The consumer takes more than it can handle at once.
+    Ahead,
     Fence,
     Sweep,
     Finish,
     Abandon,
+    /// The consumer returns credit itself from now on.
+    Hold,
+    Release,
+    /// The consumer is gone, and another one comes.
+    Reopen,
 }
 
 fn op() -> impl Strategy<Value = Op> {
@@ -64,10 +81,14 @@ fn op() -> impl Strategy<Value = Op> {
         2 => (0usize..50).prop_map(|bytes| Op::Fill { bytes }),
         1 => Just(Op::Cancel),
         8 => Just(Op::Pop),
+        4 => Just(Op::Ahead),
         2 => Just(Op::Fence),
         1 => Just(Op::Sweep),
         1 => Just(Op::Finish),
         1 => Just(Op::Abandon),
+        1 => Just(Op::Hold),
+        2 => Just(Op::Release),
+        1 => Just(Op::Reopen),
     ]
 }
 
@@ -76,7 +97,7 @@ proptest! {
 
     /// Whatever happens in whatever order: what comes out is what went in, in order, without what died; nothing of an
     /// old epoch comes after its fence; a fence comes before anything newer; one terminal; and in the end the window is
-    /// whole.
+    /// whole, also if the consumer was made anew with credit in its hands.
     #[test]
     fn a_queue_keeps_its_promises(
         limit in (1u64..6, 1u64..120, 1i64..120),
@@ -94,7 +115,10 @@ proptest! {
         let mut permit: Option<Amount> = None;
         let mut grown = Amount::ZERO; // a chunk may be larger than the room that was reserved for it
         let (mut finished, mut abandoned, mut ended) = (false, false, 0);
+        let (mut held, mut in_hand, mut lost) = (Vec::new(), false, 0); // what a consumer that holds credit has taken
+        let mut ahead = VecDeque::new();
         for o in ops {
+            if matches!(o, Op::Pop) { ahead.clear(); }
             match o {
                 Op::Push { bytes, span, lag } => {
                     let e = epoch.0.saturating_sub(lag);
@@ -107,7 +131,7 @@ proptest! {
                         }
                         Admit::Stale => prop_assert!(e < epoch.0),
                         Admit::Gone => prop_assert!(finished || abandoned),
-                        Admit::Full => prop_assert!(!waiting.is_empty() || permit.is_some()),
+                        Admit::Full => prop_assert!(!waiting.is_empty() || permit.is_some() || !held.is_empty() || !ahead.is_empty()),
                     }
                     next += 1;
                 }
@@ -124,8 +148,39 @@ proptest! {
                 },
                 Op::Cancel => if let Some(a) = permit.take() { s.cancel(a); },
                 Op::Reserve { .. } => {}
+                Op::Hold => if !abandoned { s.manual = true },
+                Op::Release => if let Some(a) = held.pop() { s.window.release(a); },
+                Op::Reopen => {
+                    let taken = if s.manual { held.len() as u64 } else { u64::from(in_hand) };
+                    let expect = taken + ahead.len() as u64;
+                    ahead.clear();
+                    prop_assert_eq!(s.reopen(), expect);
+                    lost += expect;
+                    held.clear();
+                    in_hand = false;
+                    finished |= abandoned;
+                    let reserved = permit.unwrap_or(Amount::ZERO);
+                    prop_assert_eq!(s.window.used(), s.queued().plus(reserved), "credit left with the dead");
+                }
+                Op::Ahead if in_hand && ahead.is_empty() && !s.manual && policy == Policy::Wait => {
+                    let (used, most) = (s.window.used(), Amount { items: 2, bytes: 60, span: MediaTime::from_ticks(60) });
+                    s.take_ahead(most, &mut ahead);
+                    prop_assert_eq!(s.window.used(), used, "their credit is not back yet");
+                    prop_assert!(ahead.iter().fold(Amount::ZERO, |a, c| a.plus(c.amount())).fits(most));
+                    for c in &ahead {
+                        prop_assert_eq!(told.0, c.stamp.epochs.of(lane()).0, "of the turn that was told of");
+                        while let Some((i, _)) = waiting.pop_front() {
+                            if i == id(c) { break; }
+                            prop_assert!(dead.iter().any(|d| id(d) == i), "chunk {} vanished", i);
+                        }
+                        seq = Some(c.stamp.seq);
+                    }
+                }
+                Op::Ahead => {}
                 Op::Pop => match s.pop(epoch, &mut dead) {
                     Some(RawEvent::Data(c)) => {
+                        in_hand = true;
+                        if s.manual { held.push(c.amount()); }
                         let e = c.stamp.epochs.of(lane());
                         prop_assert!(e >= epoch, "an old chunk came out");
                         prop_assert_eq!(told, e, "its fence came first");
@@ -136,18 +191,19 @@ proptest! {
                             prop_assert!(dead.iter().any(|d| id(d) == i), "chunk {} vanished", i);
                         }
                     }
-                    Some(RawEvent::Fence(e)) => { prop_assert!(e > told); told = e; }
+                    Some(RawEvent::Fence(e)) => { prop_assert!(e > told); told = e; in_hand = false; }
                     Some(RawEvent::End(_)) => {
                         prop_assert!(finished);
                         if policy == Policy::Wait { prop_assert!(waiting.iter().all(|(_, e)| *e < epoch.0) || abandoned); }
                         ended += 1;
+                        in_hand = false;
                     }
-                    None => prop_assert!(!finished),
+                    None => { prop_assert!(!finished); in_hand = false; }
                 },
                 Op::Fence => epoch.0 += 1,
                 Op::Sweep => { s.sweep(epoch, &mut dead); }
                 Op::Finish => prop_assert_eq!(s.finish(Terminal::End), !std::mem::replace(&mut finished, true)),
-                Op::Abandon => { s.abandon(&mut dead); abandoned = true; }
+                Op::Abandon => { s.abandon(&mut dead); abandoned = true; held.clear(); ahead.clear(); }
             }
             if policy == Policy::Wait && permit.is_none() {
                 let used = s.window.used();
@@ -155,6 +211,8 @@ proptest! {
             }
         }
         if let Some(a) = permit { s.cancel(a); }
+        prop_assert_eq!(s.counts.lost, lost);
+        s.reopen();
         loop {
             match s.pop(epoch, &mut dead) { None | Some(RawEvent::End(_)) => break, _ => {} }
         }
@@ -191,6 +249,36 @@ fn stale_credit_does_not_hold_up_the_new_turn() {
     assert_eq!(blocked.now_or_never(), Some(Err(Stop::Stale)), "the blocked sender is told at once");
     assert_eq!(rx.edge().stats(Mono(0)).used, Amount::ZERO, "swept without the receiver");
     tx.try_send(chunk(4, e.0, 1, 0)).unwrap();
+}
+
+/// A busy consumer takes several chunks at once. Those it has not come to die with their turn like those in the queue, and
+/// until it comes to them they hold their credit.
+#[test]
+fn chunks_taken_ahead_die_with_their_turn() {
+    let lanes = Lanes::new();
+    let (tx, mut rx) = Edge::open(spec(items(32), Policy::Wait, lane()), &lanes, &Clock::system());
+    let mut into = Vec::new();
+    for i in 0..20 {
+        tx.try_send(chunk(i, 0, 1, 0)).unwrap();
+    }
+    for i in 0..10 {
+        assert!(matches!(rx.next_into(&mut into).now_or_never(), Some(Taken::Data)));
+        assert_eq!(into.pop().map(|c| id(&c)), Some(i));
+    }
+    // Eight were taken at once, and eight again: of those, the first has given its credit back.
+    let stats = rx.edge().stats(Mono(0));
+    assert_eq!((stats.depth, stats.used.items), (4, 4 + 7));
+    let e = lanes.fence(lane());
+    assert_eq!(rx.edge().stats(Mono(0)).used.items, 7, "the queue is swept at once");
+    tx.try_send(chunk(99, e.0, 1, 0)).unwrap();
+    assert!(matches!(rx.next_into(&mut into).now_or_never(), Some(Taken::Fence)));
+    assert!(matches!(rx.next_into(&mut into).now_or_never(), Some(Taken::Data)));
+    assert_eq!(into.pop().map(|c| id(&c)), Some(99));
+    assert!(rx.next_into(&mut into).now_or_never().is_none());
+    let stats = rx.edge().stats(Mono(0));
+    assert_eq!((stats.used, stats.counts.stale), (Amount::ZERO, 10));
+    drop(rx);
+    assert_eq!(tx.edge().stats(Mono(0)).counts.closed, 0);
 }
 
 /// A chunk that brings news of a fence raises its lane whichever way it is sent: epochs never fall along a queue, which
@@ -337,8 +425,8 @@ fn a_deadline_ends_the_stream_for_both_sides() {
     let (tx, mut rx) = Edge::open(s, &lanes, &clock);
     assert!(rx.next().now_or_never().is_none());
     let now = clock.now();
-    assert!(!rx.edge().check_deadline(now.plus(Duration::from_secs(599))));
-    assert!(rx.edge().check_deadline(now.plus(Duration::from_secs(601))));
+    assert!(!rx.edge().look(now.plus(Duration::from_secs(599))).timed_out);
+    assert!(rx.edge().look(now.plus(Duration::from_secs(601))).timed_out);
     match rx.next().now_or_never() {
         Some(RawEvent::End(Terminal::Error(e))) => assert_eq!(e.kind(), ErrorKind::InputTimeout),
         other => panic!("{other:?}"),

@@ -6,7 +6,7 @@ use std::task::{Context, Poll};
 
 use super::state::{Admit, Dead, Terminal};
 use super::{Edge, keep, wake};
-use crate::owner::Owner;
+use crate::owner::{End, Owned, Owner};
 use crate::{Amount, Chunk, Stamp};
 
 /// Why a chunk cannot be sent. Neither is an error of the sender.
@@ -21,7 +21,7 @@ pub(crate) enum Stop {
 /// The one producer's end. Dropped without a terminal, it ends the stream with `ProducerGone`.
 pub(crate) struct EdgeTx {
     edge: Arc<Edge>,
-    owner: Option<Arc<Owner>>,
+    owner: Option<Owned>,
 }
 
 /// Room for one chunk. Dropped, it gives the room back.
@@ -31,12 +31,13 @@ pub(crate) struct RawPermit {
 }
 
 impl EdgeTx {
-    pub(super) fn new(edge: Arc<Edge>) -> Self {
+    /// The end of an edge; there is one at a time.
+    pub(crate) fn new(edge: Arc<Edge>) -> Self {
         Self { edge, owner: None }
     }
     /// The same end, owned by a node that the engine runs.
     pub(crate) fn owned_by(mut self, owner: &Arc<Owner>) -> Self {
-        self.owner = Some(owner.clone());
+        self.owner = Some(owner.own());
         self
     }
     pub(crate) fn edge(&self) -> &Arc<Edge> {
@@ -115,8 +116,8 @@ impl EdgeTx {
                     }
                     keep(&mut i.tx, cx);
                 }
-                // A sweep on the way may have left a fence to deliver.
-                let rx = if dead.is_empty() { None } else { i.rx.take() };
+                // A sweep on the way may have left a fence to deliver; a closed gate is opened by the consumer.
+                let rx = if dead.is_empty() && !i.state.gated { None } else { i.rx.take() };
                 drop(guard);
                 wake(rx);
                 Ok(false)
@@ -161,7 +162,8 @@ impl EdgeTx {
             } else {
                 i.unblock(&e.clock);
             }
-            let rx = if dead.is_empty() { None } else { i.rx.take() };
+            let knocks = out.is_pending() && i.state.gated;
+            let rx = if dead.is_empty() && !knocks { None } else { i.rx.take() };
             drop(guard);
             wake(rx);
             out
@@ -199,7 +201,7 @@ impl Drop for EdgeTx {
         if e.inner.lock().state.has_terminal() {
             return;
         }
-        if self.owner.as_ref().is_some_and(|o| o.note(e)) {
+        if self.owner.as_ref().is_some_and(|o| o.note(End::Sending, e)) {
             return;
         }
         e.producer_gone();
