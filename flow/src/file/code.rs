@@ -67,12 +67,12 @@ codes! {
     Cycle = "G208", "a cycle without a feedback port", "Bounded edges in a circle can wait for each other for ever. A cycle must pass an input that its node type declares as `feedback`.";
     Deadlock = "G209", "a cycle that cannot start", "The input that closes the cycle is required, so its node waits for what only it can bring about.";
     Lossy = "G210", "a lossy policy where loss is not tolerated", "`drop-oldest` and `latest` are allowed only into an input that its node type declares as `lossy`.";
-    Place = "G211", "the node cannot run there", "Heavy steps would stop all other work on a `task`; they run on `pool`, on a `thread` of their own, or, for models that sessions share, on `shared`.";
+    Place = "G211", "the node cannot run there", "Heavy steps would stop all other work on a `task`; they run on `pool`, on a `thread` of their own, or, for models that sessions share, on `shared`. Threads are bound (`cpus`, `numa`) to processors that are there, and a `task` has none.";
     Lane = "G212", "a lane cannot be used", "Lanes are declared in `lanes`. `main` always exists, is not declared and is never fenced; together there are at most 8.";
     Fences = "G213", "the node cannot fence", "Only types that decide turns can say `fences`.";
     Mode = "G214", "`session.mode` is missing", "A graph with `session.in` and `session.out` can be used by turns or in both directions at once, and must say which: `turn` or `duplex`.";
     Memory = "G215", "the memory budgets are above what the machine has", "The sum of all `memory` keys must fit.";
-    Unfenced = "G216", "a lane that nobody fences", "A lane is of use only if some node says `fences` with its name.";
+    Unfenced = "G216", "a lane that nobody fences", "A lane is of use only if some node says `fences` with its name, or the program fences it and says so (`CheckCx::fences`).";
     Bounds = "G217", "an edge without a bound", "At least one of `items`, `bytes` and `span` must be a limit.";
     NoNodes = "G218", "a graph without nodes", "A graph has at least one node.";
     ManyNodes = "G219", "a graph with too many nodes", "A graph has at most 1024 nodes.";

@@ -4,11 +4,11 @@ use std::fmt;
 use std::sync::Arc;
 
 use codespan_reporting::diagnostic as cs;
-use codespan_reporting::files::SimpleFiles;
 use codespan_reporting::term;
 use serde::Serialize;
 
 use super::code::Code;
+use super::excerpt::{Excerpt, brief};
 use super::span::{Sources, Span};
 
 /// How bad a finding is.
@@ -122,6 +122,12 @@ impl Diagnostics {
     pub fn new(mut list: Vec<Diagnostic>, sources: Arc<Sources>) -> Self {
         list.sort_by_key(|d| (d.span.map(|s| (s.file, s.start)), d.code));
         list.dedup();
+        for d in &mut list {
+            // A key or value of a mebibyte is quoted in what is said about it.
+            d.message = brief(std::mem::take(&mut d.message));
+            d.hint = d.hint.take().map(brief);
+            d.labels.iter_mut().for_each(|(_, text)| *text = brief(std::mem::take(text)));
+        }
         Self { list, sources }
     }
     /// All findings.
@@ -149,12 +155,8 @@ impl Diagnostics {
         let name = self.sources.get(span.file).map_or("?", |s| s.name.as_str());
         format!("{name}:{}:{}", span.line, span.column)
     }
-    /// The text for people, with ANSI colours if `colour`.
+    /// The text for people, with ANSI colours if `colour`. Long lines are cut to what is around the places.
     pub fn render(&self, colour: bool) -> String {
-        let mut files = SimpleFiles::new();
-        for s in self.sources.iter() {
-            files.add(s.name.as_str(), s.text.as_ref());
-        }
         let config = term::Config { start_context_lines: 1, end_context_lines: 1, ..term::Config::default() };
         let mut all = String::new();
         for d in self.list.iter().take(MAX_SHOWN) {
@@ -162,7 +164,8 @@ impl Diagnostics {
             let styles = term::Styles::default();
             let mut out = term::StylesWriter::new(&mut buffer, &styles);
             // Writing into memory does not fail, and places are kept within their texts.
-            let _ = term::emit_to_write_style(&mut out, &config, &files, &self.codespan(d));
+            let (lines, finding) = self.codespan(d);
+            let _ = term::emit_to_write_style(&mut out, &config, &lines, &finding);
             let text = String::from_utf8_lossy(buffer.as_slice());
             // The renderer ends with an empty line, which would part the hint from its cause.
             all.push_str(text.strip_suffix("\n\n").unwrap_or(text.trim_end_matches('\n')));
@@ -177,19 +180,22 @@ impl Diagnostics {
         }
         all
     }
-    fn codespan(&self, d: &Diagnostic) -> cs::Diagnostic<usize> {
+    fn codespan(&self, d: &Diagnostic) -> (Excerpt<'_>, cs::Diagnostic<usize>) {
         let severity = match d.severity {
             Severity::Error => cs::Severity::Error,
             Severity::Warning => cs::Severity::Warning,
             Severity::Note => cs::Severity::Note,
         };
-        let range = |s: Span| s.start as usize..s.end as usize;
-        let primary = d.span.map(|s| cs::Label::primary(s.file as usize, range(s)));
-        let rest = d.labels.iter().map(|(s, t)| cs::Label::secondary(s.file as usize, range(*s)).with_message(t));
-        cs::Diagnostic::new(severity)
+        let spans: Vec<Span> = d.span.into_iter().chain(d.labels.iter().map(|(s, _)| *s)).collect();
+        let (lines, places) = Excerpt::new(&self.sources, &spans);
+        let mut places = spans.iter().map(|s| s.file as usize).zip(places);
+        let primary = d.span.and_then(|_| places.next()).map(|(file, at)| cs::Label::primary(file, at));
+        let rest = places.zip(&d.labels).map(|((file, at), (_, t))| cs::Label::secondary(file, at).with_message(t));
+        let finding = cs::Diagnostic::new(severity)
             .with_code(d.code.id())
             .with_message(&d.message)
-            .with_labels(primary.into_iter().chain(rest).collect())
+            .with_labels(primary.into_iter().chain(rest).collect());
+        (lines, finding)
     }
     /// The same for machines: a list of objects.
     pub fn to_json(&self) -> serde_json::Value {

@@ -8,10 +8,29 @@ use super::diagnostic::{Diagnostic, Diagnostics, Severity};
 use super::layers::{self, Layers, merge};
 use super::parse::{MAX_BYTES, parse};
 use super::span::{Index, Layer, Sources, Span};
-use super::tree::{Tree, Value};
+use super::tree::{Tree, Value, kebab};
 
 /// Most files in a chain of `extends`.
 const MAX_EXTENDS: usize = 16;
+
+/// Names that a platform may have, of this machine or of another.
+const PLATFORMS: [&str; 9] = ["cpu", "cuda", "linux", "macos", "windows", "x86_64", "amd64", "aarch64", "arm64"];
+/// Keys of the part of a graph that stands below a platform.
+const PARTS: [&str; 13] = [
+    "graph",
+    "lanes",
+    "nodes",
+    "session",
+    "serve",
+    "scheduler",
+    "placement",
+    "places",
+    "defaults",
+    "env",
+    "variant",
+    "chunked",
+    "about",
+];
 
 /// A graph file, read but not yet checked.
 #[derive(Clone, Debug)]
@@ -98,15 +117,9 @@ impl GraphFile {
             at: format!("{}:{}:{}", source.name, tree.span.line, tree.span.column),
         })
     }
-    /// As [`GraphFile::explain`]; where no layer has the key, the default of the node type, if it is an option of one.
+    /// As [`GraphFile::explain`]; where no layer has the key, the default of the engine or of the node type.
     pub fn explain_with(&self, registry: &crate::Registry, key: &str) -> Option<Explained> {
-        self.explain(key).or_else(|| {
-            let (node, option) = key.strip_prefix("nodes.")?.split_once('.')?;
-            let kind = self.root.get("nodes")?.get(node)?.get("use")?.as_text()?;
-            let opt = registry.get(kind)?.options.into_iter().find(|o| super::tree::same_key(&o.name, option))?;
-            let value = serde_json::Value::String(opt.default?);
-            Some(Explained { key: key.to_owned(), value, layer: Layer::Default.to_string(), at: kind.to_owned() })
-        })
+        self.explain(key).or_else(|| super::defaults::default_of(self, registry, key))
     }
     /// The texts it was read from.
     pub fn sources(&self) -> &Sources {
@@ -225,9 +238,20 @@ impl Reader {
             return;
         };
         for e in &all {
+            if !PLATFORMS.contains(&e.key.as_str()) && !names.contains(&e.key) {
+                let m = format!("there is no platform `{}`", e.key);
+                self.out.push(Diagnostic::error(Code::UnknownKey, e.key_span, m).nearest(&e.key, PLATFORMS));
+            }
+            for part in e.value.as_map().unwrap_or_default() {
+                if !PARTS.contains(&kebab(&part.key).as_str()) && !part.key.starts_with("x-") {
+                    let m = format!("unknown key `{}` of a part of a graph", part.key);
+                    let d = Diagnostic::error(Code::UnknownKey, part.key_span, m);
+                    self.out.push(d.nearest(&part.key, PARTS));
+                }
+            }
             if e.value.as_map().is_none() {
                 let d = Diagnostic::error(Code::WrongType, e.value.span, "a platform is a part of a graph, a map");
-                self.out.push(d.hint("write for instance `cuda: { nodes: { asr: { threads: 1 } } }`"));
+                self.out.push(d.hint("write for instance `cuda: { nodes: { asr: { slots: 8 } } }`"));
             }
         }
         for name in names {

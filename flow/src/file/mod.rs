@@ -2,7 +2,9 @@
 
 mod code;
 pub(crate) mod de;
+mod defaults;
 mod diagnostic;
+mod excerpt;
 mod graph;
 mod layers;
 mod parse;
