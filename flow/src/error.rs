@@ -40,6 +40,8 @@ pub enum ErrorKind {
     Stuck,
     /// Capacity is exhausted: try later.
     Exhausted,
+    /// Nothing happened in the session for as long as `session.idle-ttl` says.
+    Idle,
 }
 
 impl ErrorKind {
@@ -57,6 +59,7 @@ impl ErrorKind {
             Self::Aborted => "aborted",
             Self::Stuck => "stuck",
             Self::Exhausted => "resource_exhausted",
+            Self::Idle => "idle_ttl_expired",
         }
     }
 }
@@ -74,6 +77,11 @@ impl RunError {
     ) -> Self {
         let source = source.into();
         Self(Arc::new(Inner { kind, node: node.into(), message: source.to_string(), source: Some(source) }))
+    }
+    /// The same failure with more to say about it.
+    pub(crate) fn noting(&self, more: &str) -> Self {
+        let (kind, node, message) = (self.kind(), self.0.node.clone(), format!("{} ({more})", self.0.message));
+        Self(Arc::new(Inner { kind, node, message, source: Some(Box::new(self.clone())) }))
     }
     /// The class.
     pub fn kind(&self) -> ErrorKind {

@@ -1,9 +1,11 @@
 //! What is measured about a node. Single atomic additions, no lock; cheap steps are timed one in [`SAMPLE`].
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 use crate::error::ErrorKind;
+use crate::node::{Budget, StepWatch};
 
 /// Of cheap steps, one in so many is timed, and counts for all of them. A prime, so that it does not always meet the
 /// same phase of a periodic stream (every eighth chunk fills a window, say).
@@ -12,7 +14,7 @@ pub(crate) const SAMPLE: u64 = 17;
 /// Buckets of the latency histogram: powers of two from 1 ms, the last one open.
 const BUCKETS: usize = 16;
 
-#[derive(Default, Debug)]
+#[derive(Default)]
 pub(crate) struct NodeProbe {
     steps: AtomicU64,
     busy_ns: AtomicU64,
@@ -20,7 +22,21 @@ pub(crate) struct NodeProbe {
     faults: AtomicU64,
     panics: AtomicU64,
     timeouts: AtomicU64,
+    restarts: AtomicU64,
+    over_budget: AtomicU64,
     latency: [AtomicU64; BUCKETS],
+    /// Pieces of heavy work that are being done or wait for their turn.
+    working: AtomicU64,
+    /// Only if the node has a `step-budget`.
+    watch: Option<StepWatch>,
+}
+
+/// Heavy work is being done, or waits for its turn. Dropped, it is over.
+pub(crate) struct Working(Arc<NodeProbe>);
+impl Drop for Working {
+    fn drop(&mut self) {
+        self.0.working.fetch_sub(1, Relaxed);
+    }
 }
 
 /// One node's figures at one moment.
@@ -34,17 +50,36 @@ pub struct NodeStats {
     pub busy: Duration,
     /// The longest step that was timed.
     pub longest: Duration,
-    /// Streams that it broke: errors, panics and timeouts together.
+    /// Errors, panics and timeouts together: each ended its session, or it was made anew.
     pub faults: u64,
     /// By a panic.
     pub panics: u64,
     /// By giving nothing within an edge's deadline.
     pub timeouts: u64,
+    /// How often it was made anew after a fault, in the same session.
+    pub restarts: u64,
+    /// Steps that took longer than its `step-budget`.
+    pub over_budget: u64,
     /// Outputs by time since the input they answer arrived: counts for up to 1 ms, 2 ms, 4 ms, ... and the rest.
     pub latency: Vec<u64>,
 }
 
 impl NodeProbe {
+    /// The probe of a node, with the `step-budget` that it may have.
+    pub(crate) fn new(budget: Option<Arc<Budget>>) -> Self {
+        Self { watch: budget.map(StepWatch::new), ..Self::default() }
+    }
+    /// What watches the time of its steps.
+    pub(crate) fn watch(&self) -> Option<&StepWatch> {
+        self.watch.as_ref()
+    }
+    /// A unit of a shared stage was done: the stage reports a long one itself.
+    pub(crate) fn unit(&self, took: Duration) {
+        self.busy(took);
+        if self.watch.as_ref().is_some_and(|w| w.exceeds(took)) {
+            self.over_budget();
+        }
+    }
     /// Counts one step; true if it should be timed.
     pub(crate) fn step(&self) -> bool {
         let n = self.steps.load(Relaxed);
@@ -62,6 +97,15 @@ impl NodeProbe {
         self.busy_ns.fetch_add(ns.saturating_mul(SAMPLE), Relaxed);
         self.busy_max_ns.fetch_max(ns, Relaxed);
     }
+    /// Says that heavy work is being done or waits for its turn.
+    pub(crate) fn work(self: &Arc<Self>) -> Working {
+        self.working.fetch_add(1, Relaxed);
+        Working(self.clone())
+    }
+    /// True while heavy work is being done or waits for its turn.
+    pub(crate) fn works(&self) -> bool {
+        self.working.load(Relaxed) > 0
+    }
     /// A timed heavy step.
     pub(crate) fn busy(&self, took: Duration) {
         let ns = took.as_nanos() as u64;
@@ -75,6 +119,13 @@ impl NodeProbe {
             ErrorKind::InputTimeout => drop(self.timeouts.fetch_add(1, Relaxed)),
             _ => {}
         }
+    }
+    pub(crate) fn restarted(&self) {
+        self.restarts.fetch_add(1, Relaxed);
+    }
+    /// A step took longer than its budget.
+    pub(crate) fn over_budget(&self) {
+        self.over_budget.fetch_add(1, Relaxed);
     }
     /// An output left, so long after the input that it answers arrived.
     pub(crate) fn latency(&self, since_origin: Duration) {
@@ -92,6 +143,8 @@ impl NodeProbe {
             panics: self.panics.load(Relaxed),
             timeouts: self.timeouts.load(Relaxed),
             faults: self.faults.load(Relaxed),
+            restarts: self.restarts.load(Relaxed),
+            over_budget: self.over_budget.load(Relaxed),
             latency: self.latency.iter().map(|b| b.load(Relaxed)).collect(),
         }
     }

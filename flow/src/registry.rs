@@ -41,12 +41,34 @@ pub trait Make: Send + Sync + 'static {
         Ok(())
     }
 
+    /// Checks the node's `chunk` key ([`BuildCx::chunk`]), and says what its chunk policies mean for a listener.
+    ///
+    /// # Errors
+    /// An [`OptionError`] that names the key; without an override, for any `chunk` key at all.
+    fn chunks(config: &Self::Config, cx: &BuildCx) -> Result<ChunkNotes, OptionError> {
+        let _ = config;
+        if cx.chunk.is_none() {
+            return Ok(ChunkNotes::default());
+        }
+        let words = format!("`{}` has no output that a chunk policy applies to", Self::NAME);
+        Err(OptionError::new("chunk", words, "take it out, or chunk the output with `util.chunk`"))
+    }
+
     /// Makes what sessions are made of. Runs once per node of a graph, on a thread where blocking is allowed: load
     /// models here, and let the returned [`Body`] make cheap per-session instances.
     ///
     /// # Errors
     /// A [`BuildError`] that says what is missing and what to do.
     fn build(config: &Self::Config, cx: &BuildCx) -> Result<Body, BuildError>;
+}
+
+/// What `omni-flow check` says of a node's chunk policies.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ChunkNotes {
+    /// Output port, and in one line what its chunks mean for a listener.
+    pub ports: Vec<(String, String)>,
+    /// What works and is probably not meant.
+    pub warnings: Vec<String>,
 }
 
 /// An option whose value cannot be used.
@@ -77,6 +99,11 @@ pub trait Configured: Send + Sync + 'static {
     /// # Errors
     /// As [`Make::look`].
     fn look(&self, cx: &BuildCx) -> Result<(), OptionError>;
+    /// See [`Make::chunks`].
+    ///
+    /// # Errors
+    /// As [`Make::chunks`].
+    fn chunks(&self, cx: &BuildCx) -> Result<ChunkNotes, OptionError>;
     /// See [`Make::build`].
     ///
     /// # Errors
@@ -276,6 +303,9 @@ impl<M: Make> Configured for Ready<M> {
     }
     fn look(&self, cx: &BuildCx) -> Result<(), OptionError> {
         M::look(&self.config, cx)
+    }
+    fn chunks(&self, cx: &BuildCx) -> Result<ChunkNotes, OptionError> {
+        M::chunks(&self.config, cx)
     }
     fn build(&self, cx: &BuildCx) -> Result<Body, BuildError> {
         M::build(&self.config, cx)

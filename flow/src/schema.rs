@@ -64,6 +64,8 @@ pub struct Port {
     pub feedback: bool,
     /// Outputs only: media time of the longest chunk that it gives, where the options decide it; else zero.
     pub longest: MediaTime,
+    /// Outputs only: what it gives comes in segments of several chunks, each with its last one marked.
+    pub segments: bool,
     /// What it is for, in one line.
     pub about: String,
 }
@@ -79,6 +81,7 @@ impl Port {
             lossy: false,
             feedback: false,
             longest: MediaTime::ZERO,
+            segments: false,
             about: about.to_owned(),
         }
     }
@@ -86,6 +89,13 @@ impl Port {
     #[must_use]
     pub fn longest(mut self, len: MediaTime) -> Self {
         self.longest = len;
+        self
+    }
+    /// It gives the parts of a whole (an answer, a sentence), the last of which is marked
+    /// ([`Stamp::last`](crate::Stamp::last)). In a graph with `chunked: false` its edges hand on the whole.
+    #[must_use]
+    pub fn segments(mut self) -> Self {
+        self.segments = true;
         self
     }
     /// It may stay unfed, or untaken.

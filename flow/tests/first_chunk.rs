@@ -19,48 +19,19 @@ static LETTERS: AtomicUsize = AtomicUsize::new(0);
 
 /// Passes text on, one unit per text, each of which waits for the test.
 struct Gated;
-impl shared::Stage for Gated {
-    type In = Arc<str>;
-    type Out = Arc<str>;
-    type Slot = Option<(Stamp, Arc<str>)>;
-    fn open(&self, _: shared::SlotId) -> Result<Self::Slot, shared::StageError> {
-        Ok(None)
-    }
-    fn slot_bytes(&self, _: &Self::Slot) -> u64 {
-        0
-    }
-    fn accept(&self, slot: &mut Self::Slot, stamp: &Stamp, input: Arc<str>) -> Result<(), shared::StageError> {
-        *slot = Some((*stamp, input));
-        Ok(())
-    }
-    fn ready(&self, slot: &Self::Slot) -> bool {
-        slot.is_some()
-    }
-    fn unit(&self, m: &mut shared::Member<Self>) -> Result<(), shared::StageError> {
-        let gate = GATE.get().expect("the test made it");
-        gate.begun.send(()).expect("the test listens");
-        gate.go_on.lock().unwrap().recv().expect("the test lets it go on");
-        if let Some((stamp, x)) = m.slot().take() {
-            m.emit(stamp, x);
-        }
-        Ok(())
-    }
-    fn fence(&self, slot: &mut Self::Slot) {
-        *slot = None;
-    }
+fn wait(_: &str) {
+    let gate = GATE.get().expect("the test made it");
+    gate.begun.send(()).expect("the test listens");
+    gate.go_on.lock().unwrap().recv().expect("the test lets it go on");
 }
 impl Make for Gated {
     const NAME: &'static str = "test.gated";
     type Config = NoConfig;
     fn schema() -> Schema {
-        Schema::new("waits")
-            .input(Port::new("in", Kind::of(Medium::Text), "text"))
-            .output(Port::new("out", Kind::of(Medium::Text), "text"))
-            .shared()
-            .example("x: { use: test.gated, in: y }")
+        texts("waits").shared().example("x: { use: test.gated, in: y }")
     }
     fn build(_: &NoConfig, _: &BuildCx) -> Result<Body, BuildError> {
-        Ok(Body::stage(Gated))
+        Ok(Body::stage(OneByOne { act: wait }))
     }
 }
 
@@ -79,10 +50,7 @@ impl Make for Counted {
     const NAME: &'static str = "test.counted";
     type Config = NoConfig;
     fn schema() -> Schema {
-        Schema::new("counts")
-            .input(Port::new("in", Kind::of(Medium::Text), "text"))
-            .output(Port::new("out", Kind::of(Medium::Text), "text"))
-            .example("x: { use: test.counted, in: y }")
+        texts("counts").example("x: { use: test.counted, in: y }")
     }
     fn build(_: &NoConfig, _: &BuildCx) -> Result<Body, BuildError> {
         Ok(Body::step(|| Counted))

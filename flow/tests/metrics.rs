@@ -92,7 +92,7 @@ lanes: [reply]
 nodes:
   ask: { use: session.in, kind: text }
   turn: { use: test.turns, fences: reply, in: ask }
-  echo: { use: test.repeat, times: 1, in: turn }
+  echo: { use: test.repeat, times: 1, in: turn, restart: { on-fault: { max: 5, window: 1m } } }
   speak: { use: test.speller, lane: reply, in: echo, place: shared }
   say: { use: session.out, lane: reply, in: { from: speak, window: { items: 4 } } }
 ";
@@ -115,6 +115,8 @@ async fn figures_are_published_summed_and_monotone() {
         ("omni_flow_edge_dropped_total{edge=speak.out->say.in,graph=g,reason=stale_epoch}", 0.0),
         ("omni_flow_edge_errors_total{code=input_wait_timeout,edge=ask.out->turn.in,graph=g}", 0.0),
         ("omni_flow_node_faults_total{graph=g,kind=panic,node=speak}", 0.0),
+        ("omni_flow_node_restarts_total{graph=g,node=echo}", 0.0),
+        ("omni_flow_node_over_budget_total{graph=g,node=turn}", 0.0),
         ("omni_flow_sessions_closed_total{graph=g,reason=client_close}", 0.0),
         ("omni_flow_sessions_rejected_total{code=resource_exhausted,graph=g}", 0.0),
         ("omni_flow_sessions{graph=g,state=open}", 0.0),
@@ -125,9 +127,10 @@ async fn figures_are_published_summed_and_monotone() {
     }
     assert_eq!(record.get("omni_flow_edge_oldest_seconds{edge=speak.out->say.in,graph=g}"), None, "no sample yet");
 
-    // Two sessions: one blocked with four letters queued, one that panics; a third is refused.
+    // Two sessions: one blocked with four letters queued after a restart, one that panics; a third is refused.
     let mut a = graph.open().unwrap();
     let mut ask = a.input("ask").unwrap();
+    ask.send(text("fail")).await.unwrap();
     ask.send(text("abcdefgh")).await.unwrap();
     let mut b = graph.open().unwrap();
     let mut held = b.input("ask").unwrap();
@@ -143,6 +146,10 @@ async fn figures_are_published_summed_and_monotone() {
         ("omni_flow_edge_credit_used_ratio{bound=items,edge=speak.out->say.in,graph=g}", 1.0),
         ("omni_flow_node_faults_total{graph=g,kind=panic,node=speak}", 1.0),
         ("omni_flow_node_faults_total{graph=g,kind=panic,node=echo}", 0.0),
+        ("omni_flow_node_faults_total{graph=g,kind=error,node=echo}", 1.0),
+        ("omni_flow_node_restarts_total{graph=g,node=echo}", 1.0),
+        ("omni_flow_node_restarts_total{graph=g,node=speak}", 0.0),
+        ("omni_flow_edge_dropped_total{edge=turn.out->echo.in,graph=g,reason=restart}", 1.0),
         ("omni_flow_sessions{graph=g,state=open}", 1.0),
         ("omni_flow_sessions_closed_total{graph=g,reason=engine_error}", 1.0),
         ("omni_flow_sessions_rejected_total{code=resource_exhausted,graph=g}", 1.0),

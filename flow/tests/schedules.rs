@@ -86,11 +86,7 @@ impl Make for Asks {
     const NAME: &'static str = "test.asks";
     type Config = NoConfig;
     fn schema() -> Schema {
-        Schema::new("fences at !")
-            .input(Port::new("in", Kind::of(Medium::Text), "text"))
-            .output(Port::new("out", Kind::of(Medium::Text), "text"))
-            .fences()
-            .example("x: { use: test.asks, fences: reply, in: y }")
+        texts("fences at !").fences().example("x: { use: test.asks, fences: reply, in: y }")
     }
     fn build(_: &NoConfig, _: &BuildCx) -> Result<Body, BuildError> {
         Ok(Body::node(|| Asks))
@@ -115,10 +111,7 @@ impl Make for Faulty {
     const NAME: &'static str = "test.faulty";
     type Config = NoConfig;
     fn schema() -> Schema {
-        Schema::new("passes text on")
-            .input(Port::new("in", Kind::of(Medium::Text), "text"))
-            .output(Port::new("out", Kind::of(Medium::Text), "text"))
-            .example("x: { use: test.faulty, in: y }")
+        texts("passes text on").example("x: { use: test.faulty, in: y }")
     }
     fn build(_: &NoConfig, _: &BuildCx) -> Result<Body, BuildError> {
         Ok(Body::step(|| Faulty))
@@ -170,11 +163,7 @@ impl Make for Answers {
     const NAME: &'static str = "test.answers";
     type Config = NoConfig;
     fn schema() -> Schema {
-        Schema::new("answers")
-            .input(Port::new("in", Kind::of(Medium::Text), "questions"))
-            .output(Port::new("out", Kind::of(Medium::Text), "answers, in pieces"))
-            .shared()
-            .example("x: { use: test.answers, in: y, place: shared }")
+        texts("answers").shared().example("x: { use: test.answers, in: y, place: shared }")
     }
     fn build(_: &NoConfig, _: &BuildCx) -> Result<Body, BuildError> {
         Ok(Body::stage(Answers))
@@ -206,6 +195,10 @@ struct Drive {
     settle: bool,
     /// Panics, errors, drops and aborts happen.
     faults: bool,
+    /// The stage works on one stream at a time: the edge into it has a gate.
+    gated: bool,
+    /// Nodes are made anew after a fault, as often as they need.
+    restart: bool,
 }
 
 /// What one reader saw.
@@ -292,7 +285,18 @@ async fn drive(d: Drive, sim: SimHandle) -> Trace {
     let engine = Engine::builder().sim(sim.clone()).fuse(d.fuse).build().unwrap();
     let mut r = registry();
     r.add::<Asks>().unwrap().add::<Faulty>().unwrap().add::<Answers>().unwrap();
-    let file = GraphFile::parse("sched.yaml", GRAPH).unwrap_or_else(|e| panic!("{e}"));
+    let again = "restart: { on-fault: { max: 100, window: 1h } }, in:";
+    let text_of = |keys: &str| GRAPH.replace("fences: reply, in:", &format!("fences: reply, {keys}"));
+    let yaml = if d.restart {
+        text_of(again)
+            .replace("test.faulty, in:", &format!("test.faulty, {again}"))
+            .replace("lane: reply, in: { from: echo", &format!("lane: reply, {again} {{ from: echo"))
+    } else {
+        GRAPH.to_owned()
+    };
+    assert_eq!(yaml.matches("restart").count(), if d.restart { 3 } else { 0 });
+    let place = if d.gated { "place: shared, active-streams: 1" } else { "place: shared" };
+    let file = GraphFile::parse("sched.yaml", &yaml.replace("place: shared", place)).unwrap_or_else(|e| panic!("{e}"));
     let plan = file.check(&r, &CheckCx::default()).unwrap_or_else(|e| panic!("{e}")).0;
     let graph = engine.start(plan).await.unwrap();
     let mut rng = Rng(d.seed);
@@ -320,9 +324,15 @@ async fn drive(d: Drive, sim: SimHandle) -> Trace {
     for _ in 0..rng.below(24) {
         match rng.below(if d.faults { 28 } else { 24 }) {
             0..=11 => {
-                let fault = if d.faults { rng.below(60) } else { 99 };
+                let fault = if d.restart {
+                    rng.below(16)
+                } else if d.faults {
+                    rng.below(60)
+                } else {
+                    99
+                };
                 let fault = ["turn", "echo", "fail", "stage"].get(fault as usize);
-                broken |= fault.is_some();
+                broken |= fault.is_some() && !d.restart;
                 let q = fault.map_or(sent.len().to_string(), |f| format!("{}:{f}", sent.len()));
                 if let Some(ask) = &mut ask {
                     ask.send(text(&q)).await.unwrap();
@@ -387,7 +397,23 @@ async fn drive(d: Drive, sim: SimHandle) -> Trace {
         Some(s) => s.wait().await.map_or_else(|e| shown(&Terminal::Error(e)), |()| "end".to_owned()),
         None => "gone".to_owned(),
     };
-    if !broken {
+    let fails = |name: &str, words: &[&str]| {
+        let n = sent.iter().filter(|q| words.iter().any(|w| q.ends_with(w))).count() as u64;
+        let node = stats.nodes.iter().find(|n| n.name == name).unwrap();
+        let lost = stats.edges.iter().find(|e| e.name.ends_with(&format!("->{name}.in"))).unwrap().counts.lost;
+        (n, node.restarts, lost)
+    };
+    if !broken && d.restart {
+        assert_eq!((say.end.as_deref(), heard.end.as_deref(), &*end), (Some("end"), Some("end"), "end"));
+        let kept: Vec<String> = sent.iter().filter(|q| !q.contains(':') || q.ends_with(":stage")).cloned().collect();
+        assert_eq!(heard.events, kept, "what a failing node had in hand is lost, and nothing else");
+        for (name, words) in [("turn", &[":turn"][..]), ("echo", &[":echo", ":fail"])] {
+            let (n, restarts, lost) = fails(name, words);
+            assert_eq!((restarts, lost), (n, n), "{name}: each fault is one restart and one chunk");
+        }
+        let (n, restarts, lost) = fails("speak", &[":stage"]);
+        assert!(restarts == lost && restarts <= n, "an answer that a fence ended does not fail");
+    } else if !broken {
         assert_eq!((say.end.as_deref(), heard.end.as_deref(), &*end), (Some("end"), Some("end"), "end"));
         assert_eq!(heard.events, sent, "the transcript is kept, whatever was interrupted");
         // What was asked after the last fence is answered in full.
@@ -395,7 +421,7 @@ async fn drive(d: Drive, sim: SimHandle) -> Trace {
         let expect = (from..sent.len()).flat_map(|q| (0..answers(q)).map(move |i| format!("{q}.{i}")));
         let last: Vec<String> = say.events.rsplit(|e| e.starts_with('|')).next().unwrap_or(&[]).to_vec();
         assert_eq!(last, expect.collect::<Vec<_>>(), "the last turn is whole");
-    } else {
+    } else if !d.restart {
         assert_eq!(heard.events, sent[..heard.events.len()], "what was heard, was heard in order");
     }
     let chunks = stats.edges.iter().map(|e| e.counts.chunks).collect();
@@ -440,7 +466,8 @@ fn quiet() {
 #[test]
 fn interruptions_in_any_order_keep_every_promise() {
     for seed in seeds() {
-        let drive = Drive { seed, fuse: seed % 2 == 0, settle: false, faults: false };
+        let drive =
+            Drive { seed, fuse: seed % 2 == 0, settle: false, faults: false, gated: seed % 3 == 0, restart: false };
         let a = run(drive);
         let b = run(Drive { fuse: !drive.fuse, ..drive });
         assert_eq!(a.heard, b.heard, "seed {seed}: fused or not, the same is heard");
@@ -451,7 +478,7 @@ fn interruptions_in_any_order_keep_every_promise() {
 fn panics_drops_and_aborts_at_any_point_leave_one_terminal_per_stream() {
     quiet();
     for seed in seeds() {
-        run(Drive { seed, fuse: seed % 2 == 0, settle: false, faults: true });
+        run(Drive { seed, fuse: seed % 2 == 0, settle: false, faults: true, gated: seed % 3 == 0, restart: false });
     }
 }
 
@@ -460,7 +487,7 @@ fn fused_and_unfused_traces_are_equal() {
     quiet();
     for seed in seeds() {
         for faults in [false, true] {
-            let d = Drive { seed, fuse: true, settle: true, faults };
+            let d = Drive { seed, fuse: true, settle: true, faults, gated: seed % 3 == 0, restart: false };
             let (a, b) = (run(d), run(Drive { fuse: false, ..d }));
             assert_eq!(a, b, "seed {seed}, faults {faults}");
         }
@@ -468,9 +495,27 @@ fn fused_and_unfused_traces_are_equal() {
 }
 
 #[test]
+fn nodes_made_anew_keep_every_promise() {
+    quiet();
+    for seed in seeds() {
+        // Half of the runs with nothing but faults of nodes and fences: these must end well.
+        for faults in [false, true] {
+            run(Drive {
+                seed,
+                fuse: seed % 2 == 0,
+                settle: seed % 3 == 0,
+                faults,
+                gated: seed % 5 == 0,
+                restart: true,
+            });
+        }
+    }
+}
+
+#[test]
 fn a_seed_is_a_run() {
     for seed in 0..20 {
-        let d = Drive { seed, fuse: true, settle: false, faults: false };
+        let d = Drive { seed, fuse: true, settle: false, faults: false, gated: false, restart: false };
         assert_eq!(run(d), run(d));
     }
 }

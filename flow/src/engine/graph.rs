@@ -7,8 +7,9 @@ use tokio::sync::Semaphore;
 use super::EngineShared;
 use crate::edge::EdgeSpec;
 use crate::metrics::GraphTotals;
-use crate::node::{Body, BodyKind, BuildCx, BuildError};
-use crate::pool::{Pool, PoolConfig};
+use crate::node::{Admission, Body, BodyKind, Budget, BuildCx, BuildError};
+use crate::pool::{Pool, PoolConfig, affinity};
+use crate::probe::NodeProbe;
 use crate::session::{OpenError, Session};
 use crate::{Place, Plan, PlanNode, Policy};
 
@@ -23,8 +24,14 @@ pub(crate) struct GraphShared {
     pub edges: Vec<EdgeSpec>,
     /// Per node, the pool that its heavy work runs on.
     pub pools: Vec<Pool>,
+    /// Per node, its `step-budget`.
+    pub budgets: Vec<Option<Arc<Budget>>>,
+    /// What the shared stages that have a budget run now.
+    stage_watches: Vec<Arc<NodeProbe>>,
     /// Per node, the node that runs after it on the same task.
     fused: Vec<Option<usize>>,
+    /// Per node, how many streams it works on at once, if that is limited.
+    pub admissions: Vec<Option<Arc<Admission>>>,
     admission: Arc<Semaphore>,
     /// What its sessions have counted.
     pub(crate) totals: GraphTotals,
@@ -83,6 +90,10 @@ impl GraphShared {
     pub(crate) fn fused_into(&self, i: usize) -> bool {
         self.fused.contains(&Some(i))
     }
+    /// Reports units of its stages that have been running for too long.
+    pub(crate) fn look(&self, now: crate::Mono) {
+        self.stage_watches.iter().filter_map(|p| p.watch()).for_each(|w| w.look(now));
+    }
     /// The nodes that run on the task of node `head`, itself first.
     pub(crate) fn chain(&self, head: usize) -> Vec<usize> {
         std::iter::successors(Some(head), |n| self.fused[*n]).collect()
@@ -90,8 +101,19 @@ impl GraphShared {
 }
 
 pub(crate) async fn start(engine: Arc<EngineShared>, plan: Plan) -> Result<Graph, StartError> {
+    let mut failed = Vec::new();
+    let mut pools = Vec::with_capacity(plan.nodes.len());
+    for node in &plan.nodes {
+        pools.push(pool_of(&engine, node).unwrap_or_else(|e| {
+            failed.push((format!("{}/{}", plan.name, node.name), e));
+            engine.pool.clone()
+        }));
+    }
+    if !failed.is_empty() {
+        return Err(StartError { nodes: failed });
+    }
     // All at once: a graph is ready when its slowest model is.
-    let builds = plan.nodes.iter().map(|node| {
+    let builds = plan.nodes.iter().zip(&pools).map(|(node, pool)| {
         let path = format!("{}/{}", plan.name, node.name);
         let cx = BuildCx {
             path: path.clone(),
@@ -101,21 +123,25 @@ pub(crate) async fn start(engine: Arc<EngineShared>, plan: Plan) -> Result<Graph
             threads: node.threads.unwrap_or(1),
             slots: node.slots.unwrap_or(plan.session.max_sessions),
             chunk: node.chunk.clone(),
+            chunked: plan.chunked,
             env: node.env.iter().cloned().collect(),
         };
         let configured = node.configured.clone();
         let engine = &engine;
-        let limit = node.init_timeout;
+        let (limit, pinned) = (node.init_timeout, is_pinned(node));
         async move {
-            let build = engine.spawner.blocking(move || configured.build(&cx));
+            // Where its threads are bound it is built as well, so that its memory is near them, and threads that it starts
+            // are bound with it.
+            let build = async {
+                let build = move || configured.build(&cx);
+                if pinned { engine.spawner.on(pool, build).await } else { engine.spawner.blocking(build).await }
+            };
             (path, limit, engine.clock.timeout(limit, build).await)
         }
     });
     let built = futures_util::future::join_all(builds).await;
     let mut bodies = Vec::with_capacity(plan.nodes.len());
-    let mut failed = Vec::new();
-    let mut pools = Vec::with_capacity(plan.nodes.len());
-    for (node, (path, limit, result)) in plan.nodes.iter().zip(built) {
+    for (path, limit, result) in built {
         match result {
             Some(Ok(Ok(body))) => bodies.push(body),
             Some(Ok(Err(e))) => failed.push((path, e)),
@@ -125,45 +151,93 @@ pub(crate) async fn start(engine: Arc<EngineShared>, plan: Plan) -> Result<Graph
                 failed.push((path, BuildError::new(text)));
             }
         }
-        pools.push(match node.place {
-            Place::Thread => match own_thread(&engine) {
-                Ok(pool) => pool,
-                Err(e) => {
-                    failed.push((format!("{}/{}", plan.name, node.name), BuildError::from_error(e)));
-                    engine.pool.clone()
-                }
-            },
-            _ => engine.pool.clone(),
-        });
     }
     if !failed.is_empty() {
         return Err(StartError { nodes: failed });
     }
-    let bodies = bodies.into_iter().enumerate().map(|(i, b)| start_stage(&engine, &plan, i, &pools[i], b)).collect();
-    let bodies: Vec<Body> = bodies;
+    if let Some(limits) = plan.scheduler {
+        engine.pool.set_limits(limits);
+        pools.iter().for_each(|p| p.set_limits(limits));
+    }
+    let budget = |n: &PlanNode, limit| {
+        Arc::new(Budget::new(format!("{}/{}", plan.name, n.name), limit, n.place == Place::Task, engine.clock.clone()))
+    };
+    let budgets: Vec<Option<Arc<Budget>>> =
+        plan.nodes.iter().map(|n| n.step_budget.map(|limit| budget(n, limit))).collect();
+    let mut stage_watches = Vec::new();
+    let bodies = bodies.into_iter().enumerate().map(|(i, b)| {
+        let watch = budgets[i].clone().filter(|_| plan.nodes[i].place == Place::Shared);
+        let watch = watch.map(|b| Arc::new(NodeProbe::new(Some(b))));
+        stage_watches.extend(watch.clone());
+        start_stage(&engine, &plan, i, &pools[i], b, watch)
+    });
+    let bodies: Vec<Body> = bodies.collect();
     let fused = if engine.fuse { fuse(&plan, &bodies) } else { vec![None; plan.nodes.len()] };
-    let edges: Vec<EdgeSpec> = plan.edges.iter().map(|e| spec(&plan, e)).collect();
+    let edges: Vec<EdgeSpec> = plan.edges.iter().map(|e| spec(&plan, &bodies, e)).collect();
     let admission = Arc::new(Semaphore::new(plan.session.max_sessions.clamp(1, Semaphore::MAX_PERMITS)));
+    let admissions = plan.nodes.iter().map(|n| n.active_streams.map(|most| Arc::new(Admission::new(most)))).collect();
     let totals = GraphTotals::new(plan.edges.len(), plan.nodes.len());
-    let graph = Arc::new(GraphShared { engine, plan, bodies, edges, pools, fused, admission, totals });
+    let graph = GraphShared {
+        engine,
+        plan,
+        bodies,
+        edges,
+        pools,
+        budgets,
+        stage_watches,
+        fused,
+        admissions,
+        admission,
+        totals,
+    };
+    let graph = Arc::new(graph);
     graph.engine.watch_graph(&graph);
     Ok(Graph(graph))
 }
 
 /// Gives a shared stage its slots and its pool; any other body stays as it is.
-fn start_stage(engine: &EngineShared, plan: &Plan, node: usize, pool: &Pool, body: Body) -> Body {
+fn start_stage(
+    engine: &EngineShared,
+    plan: &Plan,
+    node: usize,
+    pool: &Pool,
+    body: Body,
+    watch: Option<Arc<NodeProbe>>,
+) -> Body {
     let BodyKind::Stage(mut config, make) = body.0 else { return body };
     config.slots = plan.nodes[node].slots.unwrap_or(plan.session.max_sessions).max(1);
     let clock = engine.clock.clone();
-    Body(BodyKind::Started(make(config, pool.clone(), Arc::new(move || clock.now()))))
+    Body(BodyKind::Started(make(config, pool.clone(), Arc::new(move || clock.now()), watch)))
 }
 
-fn own_thread(engine: &Arc<EngineShared>) -> Result<Pool, crate::pool::PoolError> {
+/// True if the graph file says where the node's compute threads run.
+fn is_pinned(node: &PlanNode) -> bool {
+    node.numa.is_some() || !node.cpus.is_empty()
+}
+
+/// The pool that the node's heavy work runs on: the engine's, or one of its own.
+fn pool_of(engine: &Arc<EngineShared>, node: &PlanNode) -> Result<Pool, BuildError> {
+    let pinned = is_pinned(node);
+    let cpus = if pinned {
+        affinity::resolve(&node.cpus, node.numa).map_err(|e| BuildError::new(e.to_string()))?
+    } else {
+        Vec::new()
+    };
+    let own = pinned || node.place == Place::Thread || node.threads.is_some();
+    // A simulated world has no threads.
+    if !own || engine.pool.stats().threads == 0 {
+        return Ok(engine.pool.clone());
+    }
+    let threads = match node.place {
+        Place::Thread => node.threads.unwrap_or(1),
+        _ => node.threads.unwrap_or(cpus.len()),
+    };
+    let config = PoolConfig { threads, cpus, name: node.name.clone(), ..PoolConfig::default() };
     let clock = engine.clock.clone();
-    Pool::new(&PoolConfig { threads: 1, ..PoolConfig::default() }, Arc::new(move || clock.now()))
+    Pool::new(&config, Arc::new(move || clock.now())).map_err(BuildError::from_error)
 }
 
-fn spec(plan: &Plan, e: &crate::PlanEdge) -> EdgeSpec {
+fn spec(plan: &Plan, bodies: &[Body], e: &crate::PlanEdge) -> EdgeSpec {
     let (from, to) = (&plan.nodes[e.from.0], &plan.nodes[e.to.0]);
     let end = |n: &PlanNode, port: &str| format!("{}.{port}", n.name);
     EdgeSpec {
@@ -179,13 +253,19 @@ fn spec(plan: &Plan, e: &crate::PlanEdge) -> EdgeSpec {
         limit: e.limit,
         policy: e.policy,
         deadline: e.deadline,
+        whole: e.whole,
+        gated: to.active_streams.is_some() && matches!(bodies[e.to.0].0, BodyKind::Started(_)),
     }
 }
 
 /// Which step runs after which on one task: a step on place `task` whose only output feeds only the input of another
-/// such step, over an edge that waits, on the lane of the chain's own input, so that one fence resets all of them.
+/// such step, over an edge that waits, on the lane of the chain's own input, so that one fence resets all of them. A
+/// step that is made anew after a fault runs alone: the others must not lose their state with it.
 fn fuse(plan: &Plan, bodies: &[Body]) -> Vec<Option<usize>> {
-    let step = |i: usize| matches!(bodies[i].0, BodyKind::Step(_)) && plan.nodes[i].place == Place::Task;
+    let step = |i: usize| {
+        let node = &plan.nodes[i];
+        matches!(bodies[i].0, BodyKind::Step(_)) && node.place == Place::Task && node.restart.is_none()
+    };
     let input = |i: usize| plan.nodes[i].inputs.first().copied().flatten();
     (0..plan.nodes.len())
         .map(|i| {
@@ -194,7 +274,7 @@ fn fuse(plan: &Plan, bodies: &[Body]) -> Vec<Option<usize>> {
             let edge = &plan.edges[e];
             let (next, lane) = (edge.to.0, edge.lane);
             let same = input(i).is_some_and(|e| plan.edges[e].lane == lane);
-            (step(i) && step(next) && edge.policy == Policy::Wait && same && next != i).then_some(next)
+            (step(i) && step(next) && edge.policy == Policy::Wait && !edge.whole && same && next != i).then_some(next)
         })
         .collect()
 }

@@ -2,6 +2,7 @@
 
 use std::future::Future;
 
+use crate::pool::{Class, Pool, PoolError, Priority};
 use crate::sim::SimHandle;
 
 #[derive(Clone)]
@@ -30,5 +31,25 @@ impl Spawner {
             }),
             Self::Sim(_) => Ok(f()),
         }
+    }
+    /// The same on a thread of `pool`.
+    pub(crate) async fn on<R: Send + 'static>(
+        &self,
+        pool: &Pool,
+        f: impl FnOnce() -> R + Send + 'static,
+    ) -> Result<R, String> {
+        let me = self.clone();
+        let run = move || {
+            let _runtime = match &me {
+                Self::Tokio(h) => Some(h.enter()),
+                Self::Sim(_) => None,
+            };
+            f()
+        };
+        let priority = Priority { class: Class::Background, depth: 0, deadline: None, since: crate::Mono::ZERO };
+        pool.run(priority, run).await.map_err(|e| match e {
+            PoolError::Panicked { message } => message,
+            e => e.to_string(),
+        })
     }
 }

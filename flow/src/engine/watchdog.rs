@@ -1,10 +1,10 @@
 //! The watchdog: one task per engine that looks over all sessions twice a second, and sleeps when there are none.
 //!
 //! It ends streams whose consumer has waited past the edge's deadline, and names both ends of an edge that has been
-//! blocked for long. Doing it here costs the data path nothing: it only notes since when it waits. It also publishes the
+//! blocked for long, and reports steps that run past their budget. Doing it here costs the data path nothing: it only notes since when it waits. It also publishes the
 //! metrics.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -20,8 +20,17 @@ use crate::{Clock, Mono};
 /// How often it looks. A deadline takes effect at most this much late.
 const PERIOD: Duration = Duration::from_millis(500);
 
-/// A sender blocked for this long is reported, once per time that it blocks.
+/// A sender blocked for this long is reported, once per time that it blocks ...
 const BLOCKED: Duration = Duration::from_secs(5);
+/// ... and once in this time per edge: behind a consumer that is slow and well, each chunk may wait long.
+const AGAIN: Duration = Duration::from_secs(60);
+
+/// When the sender of an edge was last reported, and whether that was for the wait that it is in.
+struct Report {
+    at: Mono,
+    told: bool,
+}
+type Reports = HashMap<(u64, usize), Report>;
 
 /// Metrics are published at most this often.
 const PUBLISH: Duration = Duration::from_secs(1);
@@ -37,7 +46,7 @@ impl Watchdog {
         let me = Arc::new(Self { sessions: Mutex::default(), graphs: Mutex::default(), wake: Arc::default() });
         let (weak, clock) = (Arc::downgrade(&me), clock.clone());
         spawner.spawn(async move {
-            let mut reported = HashSet::new();
+            let mut reported = Reports::new();
             let mut published: Option<Mono> = None;
             // Something may have happened that was not published yet.
             let mut news = false;
@@ -85,7 +94,7 @@ impl Watchdog {
         }
     }
     /// One look; false if there is no session.
-    fn look(&self, clock: &Clock, reported: &mut HashSet<(u64, usize)>) -> bool {
+    fn look(&self, clock: &Clock, reported: &mut Reports) -> bool {
         let sessions: Vec<Arc<SessionShared>> = {
             let mut all = self.sessions.lock();
             all.retain(|s| s.upgrade().is_some_and(|s| !s.ended()));
@@ -93,28 +102,36 @@ impl Watchdog {
         };
         let now = clock.coarse();
         for s in &sessions {
+            let mut moved = 0u64;
+            s.graph.look(now);
+            s.probes.iter().filter_map(|p| p.watch()).for_each(|w| w.look(now));
             for (i, edge) in s.edges.iter().enumerate() {
-                if edge.check_deadline(now) {
+                let look = edge.look(now);
+                moved = moved.wrapping_add(look.moved);
+                if look.timed_out {
                     let producer = s.graph.plan.edges[i].from.0;
                     s.probes[producer].fault(ErrorKind::InputTimeout);
                 }
-                match edge.blocked_for(now) {
-                    Some(t) if t >= BLOCKED => {
-                        if reported.insert((s.id, i)) {
-                            let (from, to) = (&edge.spec.from, &edge.spec.to);
-                            tracing::warn!(
-                                session = s.id,
-                                edge = edge.spec.name,
-                                "{from} has waited {t:?} for {to} to take a chunk"
-                            );
-                        }
+                match (look.blocked.filter(|t| *t >= BLOCKED), reported.get_mut(&(s.id, i))) {
+                    (None, Some(r)) => r.told = false,
+                    (None, None) => {}
+                    (Some(_), Some(r)) if r.told || now.since(r.at) < AGAIN => {}
+                    (Some(t), _) => {
+                        reported.insert((s.id, i), Report { at: now, told: true });
+                        let (from, to) = (&edge.spec.from, &edge.spec.to);
+                        tracing::warn!(
+                            session = s.id,
+                            edge = edge.spec.name,
+                            "{from} has waited {t:?} for {to} to take a chunk"
+                        );
                     }
-                    _ => drop(reported.remove(&(s.id, i))),
                 }
             }
+            s.check_idle(now, moved);
         }
-        if sessions.is_empty() {
-            reported.clear();
+        if !reported.is_empty() {
+            let there: HashSet<u64> = sessions.iter().map(|s| s.id).collect();
+            reported.retain(|(session, _), _| there.contains(session));
         }
         !sessions.is_empty()
     }

@@ -68,7 +68,16 @@ pub const LIST: &[Family] = &[
     ),
     family("omni_flow_edge_errors_total", Counter, &["graph", "edge", "code"], "errors of the edge itself"),
     family("omni_flow_node_busy_seconds_total", Counter, &["graph", "node", "replica"], "time inside steps"),
-    family("omni_flow_node_faults_total", Counter, &["graph", "node", "kind"], "streams that the node broke"),
+    family("omni_flow_node_inflight", Gauge, &["graph", "node"], "streams that a shared stage works on"),
+    family("omni_flow_node_waiting", Gauge, &["graph", "node"], "streams that wait for a shared stage"),
+    family("omni_flow_node_faults_total", Counter, &["graph", "node", "kind"], "faults of the node"),
+    family("omni_flow_node_restarts_total", Counter, &["graph", "node"], "times that it was made anew after a fault"),
+    family(
+        "omni_flow_node_over_budget_total",
+        Counter,
+        &["graph", "node"],
+        "steps that took longer than the node's `step-budget`",
+    ),
     family("omni_flow_slots", Gauge, &["graph", "node", "state"], "places of a shared stage"),
     family("omni_flow_sessions", Gauge, &["graph", "state"], "sessions there are"),
     family("omni_flow_sessions_limit", Gauge, &["graph"], "sessions there may be"),
@@ -77,7 +86,8 @@ pub const LIST: &[Family] = &[
 ];
 
 /// Reasons of `omni_flow_edge_dropped_total`.
-pub(super) const DROPPED: [&str; 5] = ["stale_epoch", "policy_oldest", "policy_newest", "duplicate", "closed"];
+pub(super) const DROPPED: [&str; 6] =
+    ["stale_epoch", "policy_oldest", "policy_newest", "duplicate", "closed", "restart"];
 /// Kinds of `omni_flow_node_faults_total`.
 pub(super) const FAULTS: [&str; 3] = ["panic", "error", "timeout"];
 /// Reasons of `omni_flow_sessions_closed_total`. The engine itself gives `client_close` (ran dry), `disconnect` (aborted

@@ -32,6 +32,8 @@ pub(super) struct EdgeSum {
 pub(super) struct NodeSum {
     pub busy: Duration,
     pub faults: [u64; FAULTS.len()],
+    pub restarts: u64,
+    pub over_budget: u64,
 }
 
 /// Sums over sessions of one graph.
@@ -52,6 +54,7 @@ impl Sums {
         c.stale += e.counts.stale;
         c.policy += e.counts.policy;
         c.closed += e.counts.closed;
+        c.lost += e.counts.lost;
         c.blocked += e.counts.blocked + e.blocked_for.unwrap_or_default();
         if let Some(k) = e.fault.and_then(|f| EDGE_ERRORS.iter().position(|k| *k == f)) {
             sum.errors[k] += 1;
@@ -63,6 +66,8 @@ impl Sums {
         sum.faults[0] += n.panics;
         sum.faults[1] += n.faults.saturating_sub(n.panics + n.timeouts);
         sum.faults[2] += n.timeouts;
+        sum.restarts += n.restarts;
+        sum.over_budget += n.over_budget;
     }
 }
 
@@ -96,7 +101,7 @@ impl GraphTotals {
         let reason = match error.map(RunError::kind) {
             None => "client_close",
             Some(ErrorKind::Aborted) => "disconnect",
-            Some(ErrorKind::Stuck | ErrorKind::InputTimeout) => "timeout",
+            Some(ErrorKind::Stuck | ErrorKind::InputTimeout | ErrorKind::Idle) => "timeout",
             Some(_) => "engine_error",
         };
         if let Some(i) = CLOSED.iter().position(|r| *r == reason) {

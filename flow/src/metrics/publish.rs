@@ -106,7 +106,7 @@ fn edges(graph: &GraphShared, sums: &Sums, at: &[Now]) {
         counter!("omni_flow_edge_bytes_total", &l).absolute(c.bytes);
         // Both lossy policies drop what is oldest.
         debug_assert!(c.policy == 0 || spec.policy != Policy::Wait);
-        for (reason, n) in DROPPED.iter().zip([c.stale, c.policy, 0, 0, c.closed]) {
+        for (reason, n) in DROPPED.iter().zip([c.stale, c.policy, 0, 0, c.closed, c.lost]) {
             let [g, e] = labels();
             counter!("omni_flow_edge_dropped_total", &[g, e, ("reason", (*reason).to_owned())]).absolute(n);
         }
@@ -118,7 +118,8 @@ fn edges(graph: &GraphShared, sums: &Sums, at: &[Now]) {
 }
 
 fn nodes(graph: &GraphShared, sums: &Sums) {
-    for ((node, sum), body) in graph.plan.nodes.iter().zip(&sums.nodes).zip(&graph.bodies) {
+    let parts = graph.plan.nodes.iter().zip(&sums.nodes).zip(&graph.bodies).zip(&graph.admissions);
+    for (((node, sum), body), admission) in parts {
         if node.schema.client.is_some() {
             continue;
         }
@@ -129,12 +130,19 @@ fn nodes(graph: &GraphShared, sums: &Sums) {
             let [g, n] = labels();
             counter!("omni_flow_node_faults_total", &[g, n, ("kind", (*kind).to_owned())]).absolute(count);
         }
+        counter!("omni_flow_node_restarts_total", &labels()).absolute(sum.restarts);
+        counter!("omni_flow_node_over_budget_total", &labels()).absolute(sum.over_budget);
         if let BodyKind::Started(stage) = &body.0 {
             let s = stage.stats();
             for (state, count) in [("used", s.leased), ("free", s.slots.saturating_sub(s.leased))] {
                 let [g, n] = labels();
                 gauge!("omni_flow_slots", &[g, n, ("state", state.to_owned())]).set(count as f64);
             }
+            let (inflight, queued) = admission.as_ref().map_or((s.leased, 0), |a| (a.active(), a.waiting()));
+            let [g, n] = labels();
+            gauge!("omni_flow_node_inflight", &[g, n]).set(inflight as f64);
+            let [g, n] = labels();
+            gauge!("omni_flow_node_waiting", &[g, n]).set((s.waiting + queued) as f64);
         }
     }
 }
@@ -149,11 +157,14 @@ impl Sums {
             c.stale = c.stale.max(o.stale);
             c.policy = c.policy.max(o.policy);
             c.closed = c.closed.max(o.closed);
+            c.lost = c.lost.max(o.lost);
             c.blocked = c.blocked.max(o.blocked);
             now.errors.iter_mut().zip(old.errors).for_each(|(n, o)| *n = (*n).max(o));
         }
         for (now, old) in self.nodes.iter_mut().zip(&before.nodes) {
             now.busy = now.busy.max(old.busy);
+            now.restarts = now.restarts.max(old.restarts);
+            now.over_budget = now.over_budget.max(old.over_budget);
             now.faults.iter_mut().zip(old.faults).for_each(|(n, o)| *n = (*n).max(o));
         }
     }

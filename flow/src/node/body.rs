@@ -12,11 +12,12 @@ use futures_util::StreamExt as _;
 use super::any::{AnyStep, Erased};
 use super::{Ctx, Node, NodeError};
 use crate::pool::{Now, Pool};
+use crate::probe::NodeProbe;
 use crate::shared::{AnyStage, Stage, StageConfig, StageHandle};
 use crate::{Item, Sent, Stamp, Step};
 
 /// What a node can know when it is built.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct BuildCx {
     /// `graph/node`, for messages.
     pub path: String,
@@ -32,8 +33,27 @@ pub struct BuildCx {
     pub slots: usize,
     /// The node's `chunk` key: chunk policies, per output port or for all.
     pub chunk: Option<serde_json::Value>,
+    /// False (`chunked: false`): whole answers are wanted, not their parts.
+    pub chunked: bool,
     /// The variables that the graph file gives to the node.
     pub env: Env,
+}
+
+impl Default for BuildCx {
+    /// As a node of a graph file that says nothing else: one slot, one thread.
+    fn default() -> Self {
+        Self {
+            path: String::new(),
+            folder: PathBuf::new(),
+            offline: false,
+            seed: 0,
+            threads: 1,
+            slots: 1,
+            chunk: None,
+            chunked: true,
+            env: Env::default(),
+        }
+    }
 }
 
 /// Environment of a node: what its graph file gives, before that of the process. Values are never shown.
@@ -81,7 +101,7 @@ impl BuildError {
 
 type Made<T> = Arc<dyn Fn() -> Result<T, BuildError> + Send + Sync>;
 type NodeFuture = Pin<Box<dyn Future<Output = Result<(), NodeError>> + Send>>;
-type MakeStage = Box<dyn FnOnce(StageConfig, Pool, Now) -> Arc<dyn AnyStage> + Send + Sync>;
+type MakeStage = Box<dyn FnOnce(StageConfig, Pool, Now, Option<Arc<NodeProbe>>) -> Arc<dyn AnyStage> + Send + Sync>;
 pub(crate) type NodeRun = Box<dyn FnOnce(Ctx) -> NodeFuture + Send>;
 
 /// What sessions' instances of a node are made from: cheap to call, heavy things already loaded.
@@ -103,6 +123,9 @@ impl Body {
         Self::try_step(move || Ok(make()))
     }
     /// One [`Step`] per session, which may fail to be made.
+    ///
+    /// # Errors
+    /// None here. An error of `make` refuses the session that it was made for ([`OpenError`](crate::OpenError)).
     pub fn try_step<S: Step>(make: impl Fn() -> Result<S, BuildError> + Send + Sync + 'static) -> Self {
         Self(BodyKind::Step(Arc::new(move || Ok(Box::new(Erased::new(make()?)) as Box<dyn AnyStep>))))
     }
@@ -111,6 +134,9 @@ impl Body {
         Self::try_node(move || Ok(make()))
     }
     /// One [`Node`] per session, which may fail to be made.
+    ///
+    /// # Errors
+    /// None here. An error of `make` refuses the session that it was made for ([`OpenError`](crate::OpenError)).
     pub fn try_node<N: Node>(make: impl Fn() -> Result<N, BuildError> + Send + Sync + 'static) -> Self {
         Self(BodyKind::Node(Arc::new(move || {
             let node = make()?;
@@ -148,7 +174,9 @@ impl Body {
     }
     /// The same, with batches and memory as the model wants them; the slots come from the graph file.
     pub fn stage_with<S: Stage>(stage: S, config: StageConfig) -> Self {
-        let make = move |config, pool, now| Arc::new(StageHandle::new(stage, config, pool, now)) as Arc<dyn AnyStage>;
+        let make = move |config, pool, now, watch| {
+            Arc::new(StageHandle::watched(stage, config, pool, now, watch)) as Arc<dyn AnyStage>
+        };
         Self(BodyKind::Stage(config, Box::new(make)))
     }
     /// A client end of the graph: chunks enter or leave here.

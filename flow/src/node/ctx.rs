@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use super::NodeError;
+use super::budget::Watched;
 use super::lead::Lead;
+use super::{Admission, NodeError};
 use crate::edge::{EdgeRx, EdgeTx};
 use crate::lanes::Lanes;
 use crate::playback::Playback;
@@ -36,6 +37,10 @@ pub(crate) struct NodeShared {
     pub probe: Arc<NodeProbe>,
     pub lead: Lead,
     pub closing: Arc<Closing>,
+    /// Of a stage that works on few streams at once.
+    pub admission: Option<Arc<Admission>>,
+    /// Nobody waits for what this node makes.
+    pub background: bool,
 }
 
 /// A port that a node asked for and does not have.
@@ -167,9 +172,13 @@ impl Ctx {
     ) -> Result<R, NodeError> {
         let probe = self.shared.probe.clone();
         let clock = self.shared.clock.clone();
+        let working = probe.work();
         let work = move || {
+            let _working = working;
+            let watched = Watched::begin(&probe, 1);
             let start = clock.now();
             let out = f();
+            drop(watched);
             probe.busy(clock.now().since(start));
             out
         };
@@ -188,6 +197,9 @@ impl NodeShared {
     /// How urgent work that answers `stamp` is: the first audio of an answer, then whose listener runs dry first.
     pub(crate) fn priority(&self, stamp: &Stamp) -> Priority {
         let (epoch, since, depth) = (stamp.epochs.of(self.lane), self.clock.now(), self.depth as u32);
+        if self.background {
+            return Priority::background(since);
+        }
         if !self.playback.answered(self.lane, &stamp.epochs) {
             self.lead.begin(epoch, since);
             return Priority { class: Class::First, depth, deadline: None, since };

@@ -7,6 +7,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::admission::{Admitted, UNUSED};
 use super::{NodeError, NodeShared};
 use crate::edge::{EdgeRx, RawEvent, Terminal};
 use crate::error::{ErrorKind, RunError};
@@ -24,7 +25,11 @@ pub(crate) async fn run_leased(
     out: Out<Payload>,
 ) -> Result<(), NodeError> {
     let lanes = [rx.edge().spec.lane, shared.lane];
-    Runner { rx, leased, shared, out, lanes, stamp: Stamp::default() }.run().await
+    if shared.admission.is_some() {
+        // One that is made anew has lost the place of the one before.
+        rx.shut();
+    }
+    Runner { rx, leased, shared, out, lanes, stamp: Stamp::default(), place: None }.run().await
 }
 
 struct Runner {
@@ -36,6 +41,8 @@ struct Runner {
     lanes: [Lane; 2],
     /// What the work in hand answers.
     stamp: Stamp,
+    /// Where the stage works on few streams at once: this one's place among them.
+    place: Option<Admitted>,
 }
 
 /// What ended a stretch of work.
@@ -49,7 +56,7 @@ enum Worked {
 impl Runner {
     async fn run(mut self) -> Result<(), NodeError> {
         loop {
-            let more = match self.rx.next().await {
+            let more = match self.next().await? {
                 RawEvent::Data(chunk) => {
                     if let Some(e) = self.rx.edge().mismatch(&chunk.payload) {
                         return Err(e.into());
@@ -60,6 +67,7 @@ impl Runner {
                 }
                 RawEvent::Fence(_) => {
                     self.reset().await?;
+                    self.leave();
                     continue;
                 }
                 RawEvent::End(Terminal::End) => {
@@ -73,22 +81,58 @@ impl Runner {
             if more && matches!(self.work().await?, Worked::Gone) {
                 return Ok(());
             }
+            if self.stamp.last {
+                self.leave();
+            }
+        }
+    }
+
+    /// The next event, for a stream that has a place.
+    async fn next(&mut self) -> Result<RawEvent, NodeError> {
+        if self.shared.admission.is_none() {
+            return Ok(self.rx.next().await);
+        }
+        loop {
+            if self.place.is_none() {
+                self.rx.wanted().await;
+                self.enter().await?;
+            }
+            if let Some(event) = self.shared.clock.timeout(UNUSED, self.rx.next()).await {
+                return Ok(event);
+            }
+            self.leave();
+        }
+    }
+    /// Waits for a place, then lets chunks come.
+    async fn enter(&mut self) -> Result<(), NodeError> {
+        let Some(admission) = self.shared.admission.clone() else { return Ok(()) };
+        // Its session has something to do, though nothing moves.
+        let _waits = self.shared.probe.work();
+        let entered = match self.rx.edge().spec.deadline {
+            Some(most) => self.shared.clock.timeout(most, admission.enter()).await,
+            None => Some(admission.enter().await),
+        };
+        let Some(place) = entered else {
+            let (most, limit) = (admission.most(), self.rx.edge().spec.deadline.unwrap_or_default());
+            let text =
+                format!("{most} other streams were worked on for {limit:?}: raise `active-streams`, or try later");
+            return Err(RunError::new(ErrorKind::Exhausted, &self.shared.path, text).into());
+        };
+        self.place = place;
+        self.rx.open();
+        Ok(())
+    }
+    /// Gives the place to the stream that has waited longest, and lets no chunk come meanwhile.
+    fn leave(&mut self) {
+        if self.place.take().is_some() {
+            self.rx.shut();
         }
     }
 
     /// Runs units until there is nothing left to do, a fence ends the work, or nobody reads.
     async fn work(&mut self) -> Result<Worked, NodeError> {
         loop {
-            let room = {
-                let fenced = fenced(&self.shared.lanes, self.lanes, &self.stamp);
-                let reserve = self.out.reserve(&self.stamp, Amount::one(0, MediaTime::ZERO));
-                tokio::select! {
-                    biased;
-                    () = fenced => None,
-                    r = reserve => Some(r),
-                }
-            };
-            let permit = match room {
+            let permit = match self.room().await? {
                 Some(Ok(permit)) => permit,
                 Some(Err(Sent::Gone)) => return Ok(Worked::Gone),
                 // What the work answers is over.
@@ -112,7 +156,7 @@ impl Runner {
             };
             let (advance, pressing) = advanced.map_err(|e| self.named(e))?;
             self.shared.probe.step();
-            self.shared.probe.busy(advance.took);
+            self.shared.probe.unit(advance.took);
             let delivered = self.deliver(permit, advance.outputs).await;
             drop(pressing);
             if delivered == Sent::Gone {
@@ -121,6 +165,39 @@ impl Runner {
             if !advance.more {
                 return Ok(Worked::Idle);
             }
+        }
+    }
+
+    /// Waits for room for one output; `None` if a fence ended the work. Who waits long gives its place up meanwhile.
+    async fn room(&mut self) -> Result<Option<Result<Permit<Payload>, Sent>>, NodeError> {
+        loop {
+            let room = {
+                let fenced = fenced(&self.shared.lanes, self.lanes, &self.stamp);
+                let reserve = self.out.reserve(&self.stamp, Amount::one(0, MediaTime::ZERO));
+                let reserve = async {
+                    if self.place.is_some() {
+                        self.shared.clock.timeout(UNUSED, reserve).await
+                    } else {
+                        Some(reserve.await)
+                    }
+                };
+                tokio::select! {
+                    biased;
+                    () = fenced => return Ok(None),
+                    r = reserve => r,
+                }
+            };
+            let Some(room) = room else {
+                self.leave();
+                continue;
+            };
+            if room.is_ok() && self.shared.admission.is_some() && self.place.is_none() {
+                // Whoever waits for a place holds no room; there is some again when it comes.
+                drop(room);
+                self.enter().await?;
+                continue;
+            }
+            return Ok(Some(room));
         }
     }
 
@@ -173,6 +250,7 @@ async fn unit(
     if first(shared) && playback.pressed(depth) {
         shared.clock.timeout(MOST_HELD, playback.eased(depth)).await;
     }
+    let _working = shared.probe.work();
     let pressing = first(shared).then(|| playback.press(depth));
     let advance = leased.advance(shared.priority(stamp)).await?;
     Ok((advance, pressing))

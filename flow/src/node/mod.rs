@@ -4,25 +4,32 @@
 //! socket; it may also be given as a stream. Either is wrapped in a [`Body`], from which each session gets its own
 //! instance, and run by the same supervisor: a panic or an error ends its own session, under its own name.
 
+mod admission;
 mod any;
 mod body;
+mod budget;
 mod ctx;
 mod lead;
 mod leased;
+mod restart;
 mod run;
 mod step;
 mod supervise;
 
+pub(crate) use admission::Admission;
 pub(crate) use any::AnyStep;
 pub use body::{Body, BuildCx, BuildError, Env};
 pub(crate) use body::{BodyKind, NodeRun};
+pub(crate) use budget::{Budget, StepWatch, Watched, watched};
 pub use ctx::{Ctx, PortError};
 pub(crate) use ctx::{NodeShared, Ports};
 pub(crate) use lead::Lead;
 pub(crate) use leased::run_leased;
+pub use restart::RestartPolicy;
+pub(crate) use restart::{Restarts, Revival};
 pub(crate) use run::{Link, run_chain, run_step_on_pool};
 pub use step::{Emit, Step, StepError};
-pub(crate) use supervise::{panic_text, supervise};
+pub(crate) use supervise::{NodeFuture, panic_text, supervise};
 
 use std::future::Future;
 

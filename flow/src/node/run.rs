@@ -207,6 +207,7 @@ pub(crate) async fn run_step_on_pool(
             RawEvent::End(Terminal::Error(e)) => return Err(e.into()),
         };
         let (probe, clock) = (shared.probe.clone(), shared.clock.clone());
+        let _working = shared.probe.work();
         let (step, chunks, done) = shared
             .pool
             .run(shared.priority(&last), move || {

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use super::keys::{self, Shape};
+use super::keys;
 use super::node::Draft;
 use super::{Mode, Plan, PlanEdge, PlanNode, SessionPlan, cycle, edge, hash, kinds};
 use crate::file::de::from_tree;
@@ -25,10 +25,14 @@ pub struct CheckCx {
     pub device_memory: Option<u64>,
     /// Variables for `${env:NAME}`; `None` = references are kept as they are, and no error if unset.
     pub env: Option<BTreeMap<String, String>>,
-    /// Look whether the files that nodes name are there and whole ([`Make::look`](crate::Make::look)); reads them.
+    /// Look at this machine: whether the files that nodes name are there and whole ([`Make::look`](crate::Make::look)),
+    /// which are read, and whether the processors are there that nodes are bound to (`cpus`, `numa`). Without it the check
+    /// is pure, and the processors are looked for when the graph is started.
     pub files: bool,
     /// With `files`: what could be fetched must be there too.
     pub offline: bool,
+    /// Names of lanes that the program fences itself ([`Session::fence`](crate::Session::fence)): no node has to.
+    pub fences: Vec<String>,
 }
 
 /// Findings that do not stop a graph.
@@ -39,7 +43,7 @@ const SESSIONS: usize = 64;
 /// Most nodes of a graph: keeps the checks of the whole short, whatever the file.
 const MAX_NODES: usize = 1024;
 
-/// Top-level keys, and whether the rest of the check reads them as a section of [`keys::KEYS`].
+/// Top-level keys, and whether the rest of the check reads them as a section of [`keys::SECTIONS`].
 const TOP: [(&str, bool); 16] = [
     ("graph", false),
     ("version", false),
@@ -117,9 +121,11 @@ impl Check<'_> {
         let depth = cycle::depths(&drafts, &wires);
         let mut nodes = Vec::new();
         let mut edges = Vec::new();
+        let chunked = root.get("chunked").and_then(|t| from_tree(t).ok()).unwrap_or(true);
         for w in &wires {
             let kind = kinds.output(w.from).or_else(|| drafts[w.to.0].input_kind(w.to.1))?;
             let lane = drafts[w.from.0].lane;
+            let from = drafts[w.from.0].schema.as_ref().and_then(|s| s.outputs.get(w.from.1));
             edges.push(PlanEdge {
                 from: w.from,
                 to: w.to,
@@ -130,15 +136,26 @@ impl Check<'_> {
                 deadline: w.deadline,
                 class: w.class,
                 feedback: w.feedback,
+                whole: !chunked && from.is_some_and(|p| p.segments),
             });
         }
         for (i, d) in drafts.iter().enumerate() {
             nodes.push(plan_node(i, d, &wires, &kinds, depth[i], &env)?);
         }
-        let chunked = root.get("chunked").and_then(|t| from_tree(t).ok()).unwrap_or(true);
         let folder = self.file.folder().to_owned();
         let lanes = self.lanes.clone();
-        let mut plan = Plan { name, folder, lanes, nodes, edges, session, chunked, env, hash: 0 };
+        let mut plan = Plan {
+            name,
+            folder,
+            lanes,
+            nodes,
+            edges,
+            session,
+            scheduler: keys::scheduler(root),
+            chunked,
+            env,
+            hash: 0,
+        };
         plan.hash = hash::hash(&plan, root);
         Some(plan)
     }
@@ -158,7 +175,7 @@ impl Check<'_> {
                         d.nearest(&e.key, TOP.iter().map(|(k, _)| *k))
                     });
                 }
-                Some((k, true)) => keys::check(&e.value, k, keys::KEYS, &mut self.out),
+                Some((k, true)) => keys::check(&e.value, k, &keys::SECTIONS, &mut self.out),
                 Some(_) => {}
             }
         }
@@ -177,10 +194,8 @@ impl Check<'_> {
             let m = format!("version {} is unknown", t.as_text().unwrap_or("of this shape"));
             self.error(Code::Version, t.span, m, "write `version: 1`, or leave it out");
         }
-        if let Some(t) = root.get("chunked")
-            && self.read::<bool>(t) == Some(false)
-        {
-            self.not_yet(t.span, "`chunked: false`");
+        if let Some(t) = root.get("chunked") {
+            self.read::<bool>(t);
         }
         if let Some(e) = root.entry("variant") {
             self.not_yet(e.key_span, "`variant`");
@@ -354,11 +369,12 @@ impl Check<'_> {
             let at = t.as_text().and_then(|n| self.lanes.iter().position(|l| l == n));
             let Some(lane) = at.and_then(Lane::new).filter(|l| *l != Lane::MAIN) else { continue };
             let broken = drafts.iter().any(|d| d.schema.is_none());
-            if !broken && !drafts.iter().any(|d| d.fences == Some(lane)) {
-                let m = format!("no node fences lane `{}`", self.lanes[lane.index()]);
-                let d = Diagnostic::warning(Code::Unfenced, t.span, m);
-                self.out
-                    .push(d.hint(format!("say `fences: {}` on the node that decides turns", self.lanes[lane.index()])));
+            let name = &self.lanes[lane.index()];
+            let by_code = self.cx.fences.iter().any(|n| n == name);
+            if !broken && !by_code && !drafts.iter().any(|d| d.fences == Some(lane)) {
+                let hint = format!("say `fences: {name}` on the node that decides turns");
+                let d = Diagnostic::warning(Code::Unfenced, t.span, format!("no node fences lane `{name}`"));
+                self.out.push(d.hint(hint));
             }
         }
     }
@@ -452,33 +468,17 @@ fn plan_node(
         threads: d.threads,
         active_streams: d.active_streams,
         step_budget: d.step_budget,
+        restart: d.restart,
+        cpus: d.pin.cpus.clone(),
+        numa: d.pin.numa,
         init_timeout: d.init_timeout,
         required: d.required,
         memory: d.memory,
         sampling: d.sampling.clone(),
         chunk: d.chunk.clone(),
+        chunks: d.chunks.clone(),
         env: own.into_iter().collect(),
         depth,
         configured,
     })
-}
-
-/// Checks the keys of `chunk` and its values.
-pub(super) fn chunk(c: &mut Check<'_>, t: &Tree, outputs: Option<&[crate::Port]>) {
-    let per_port = |e: &crate::Entry| outputs.is_some_and(|o| o.iter().any(|p| same_key(&p.name, &e.key)));
-    let parts: Vec<&Tree> = match t.as_map() {
-        Some(m) if !m.is_empty() && m.iter().all(per_port) => m.iter().map(|e| &e.value).collect(),
-        _ => vec![t],
-    };
-    for part in parts {
-        keys::check(part, "", keys::CHUNK, &mut c.out);
-        let Some(ramp) = part.get("ramp").filter(|r| r.as_seq().is_some()) else { continue };
-        let items = ramp.as_seq().unwrap_or_default();
-        if items.len() < 2 {
-            c.error(Code::OutOfRange, ramp.span, "a ramp has at least two entries", "write for instance `[4, 8, 16]`");
-        }
-        for i in items {
-            c.out.extend(keys::fits(i, "ramp", Shape::Count(1), None));
-        }
-    }
 }

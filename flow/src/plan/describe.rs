@@ -48,6 +48,18 @@ pub struct DescribedNode {
     pub depth: usize,
     /// Streams at once, if it is shared and says so.
     pub slots: Option<usize>,
+    /// Processors that its compute threads are bound to, as a list such as `0-3,8`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cpus: Option<String>,
+    /// The NUMA node that its compute threads are bound to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub numa: Option<usize>,
+    /// How often it may be made anew after a fault, in words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub restart: Option<String>,
+    /// The longest that a step may take unreported, as it would be written.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub step_budget: Option<String>,
     /// Budget of main memory, in bytes.
     pub host_memory: u64,
     /// Budget of device memory, in bytes.
@@ -81,6 +93,8 @@ pub struct DescribedEdge {
     pub via: &'static str,
     /// True if it goes into a feedback port.
     pub feedback: bool,
+    /// What the producer's chunk policy means for a listener, if it has one.
+    pub continuity: Option<String>,
 }
 
 impl Plan {
@@ -99,6 +113,10 @@ impl Plan {
                 fences: n.fences.map(lane),
                 depth: n.depth,
                 slots: n.slots,
+                cpus: (!n.cpus.is_empty()).then(|| crate::pool::affinity::list(&n.cpus)),
+                numa: n.numa,
+                restart: n.restart.map(|r| format!("at most {} within {}", r.max, Dur(r.window))),
+                step_budget: n.step_budget.map(|d| Dur(d).to_string()),
                 host_memory: n.memory.host,
                 device_memory: n.memory.device,
                 inputs: ports(&n.schema.inputs),
@@ -149,7 +167,12 @@ impl Plan {
             deadline: e.deadline.map_or("off".to_owned(), |d| Dur(d).to_string()),
             via: "memory",
             feedback: e.feedback,
+            continuity: self.continuity(e.from),
         }
+    }
+    fn continuity(&self, (node, port): (usize, usize)) -> Option<String> {
+        let (node, port) = (&self.nodes[node], &self.nodes[node].schema.outputs[port].name);
+        node.chunks.iter().find(|(p, _)| p == port).map(|(_, text)| text.clone())
     }
 }
 
@@ -184,14 +207,36 @@ impl std::fmt::Display for Described {
             ]);
         }
         table(f, &nodes)?;
+        for n in &self.nodes {
+            n.keys(f)?;
+        }
         let mut edges = vec![["edge", "", "kind", "window", "policy", "via"].map(str::to_owned)];
         for e in &self.edges {
             let to = if e.feedback { format!("-> {} (feedback)", e.to) } else { format!("-> {}", e.to) };
             edges.push([e.from.clone(), to, e.kind.clone(), e.window.clone(), e.policy.to_owned(), e.via.to_owned()]);
         }
         table(f, &edges)?;
+        let chunked = self.edges.iter().filter_map(|e| Some((e, e.continuity.as_ref()?)));
+        for (i, (e, text)) in chunked.enumerate() {
+            let head = if i == 0 { "\nchunks\n" } else { "" };
+            writeln!(f, "{head}{} -> {}: {text}", e.from, e.to)?;
+        }
         let all = memory(self.host_memory, self.device_memory);
         writeln!(f, "\nmemory budgets: {all}; edges of one session: at most {}", Size(self.window_bytes))
+    }
+}
+
+impl DescribedNode {
+    /// One line of what it says beside the columns, if anything.
+    fn keys(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let all = [
+            self.cpus.as_ref().map(|c| format!("bound to processors {c}")),
+            self.numa.map(|n| format!("bound to NUMA node {n}")),
+            self.restart.as_ref().map(|r| format!("made anew after a fault, {r}")),
+            self.step_budget.as_ref().map(|b| format!("steps above {b} are reported")),
+        ];
+        let said: Vec<String> = all.into_iter().flatten().collect();
+        if said.is_empty() { Ok(()) } else { writeln!(f, "{}: {}", self.name, said.join("; ")) }
     }
 }
 

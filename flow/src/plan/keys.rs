@@ -8,6 +8,7 @@ use std::collections::HashMap;
 use crate::file::de::{boolean, from_tree, integer, number};
 use crate::file::secrets::{is_secret, reference};
 use crate::file::{Code, Diagnostic, Tree, kebab};
+use crate::pool::Limits;
 use crate::units::{Dur, Size};
 
 /// What a value may be.
@@ -38,7 +39,7 @@ pub(crate) enum Shape {
 use Shape::*;
 
 /// Every key of `session`, `serve`, `scheduler` and `placement`.
-pub(crate) const KEYS: &[(&str, Shape)] = &[
+const SECTION_KEYS: &[(&str, Shape)] = &[
     ("session.mode", Words(&["turn", "duplex"])),
     ("session.max-sessions", Count(1)),
     ("session.idle-ttl", TimeOrOff),
@@ -131,10 +132,20 @@ pub(crate) const KEYS: &[(&str, Shape)] = &[
     ("placement.heartbeat", Time),
 ];
 
+/// Those that something acts on where one process serves nobody; `serve.front-ends` may say that it is one.
+const ACTS: [&str; 6] = [
+    "session.mode",
+    "session.max-sessions",
+    "session.idle-ttl",
+    "serve.front-ends",
+    "scheduler.starvation-picks",
+    "scheduler.starvation",
+];
+
 /// Keys of `chunk`, per output port or for all.
-pub(crate) const CHUNK: &[(&str, Shape)] = &[
+const CHUNK_KEYS: &[(&str, Shape)] = &[
     ("size", Count(1)),
-    ("initial", Count(1)),
+    ("initial", Count(0)),
     ("ramp", List),
     ("adaptive", Flag),
     ("min", Count(1)),
@@ -143,11 +154,23 @@ pub(crate) const CHUNK: &[(&str, Shape)] = &[
     ("delta-min", Count(1)),
     ("factor", Number(1.0, f64::MAX)),
     ("max", Count(1)),
-    ("policy", Text),
+    ("rtf", Number(0.0, f64::MAX)),
 ];
 
+/// What may stand in a part of a graph file.
+pub(crate) struct Table {
+    keys: &'static [(&'static str, Shape)],
+    /// Those that something acts on, where some are only known; the others are refused as not there yet.
+    acts: Option<&'static [&'static str]>,
+}
+/// `session`, `serve`, `scheduler` and `placement`.
+pub(crate) const SECTIONS: Table = Table { keys: SECTION_KEYS, acts: Some(&ACTS) };
+/// `chunk` of a node.
+pub(crate) const CHUNK: Table = Table { keys: CHUNK_KEYS, acts: None };
+
 /// Checks the keys below `prefix` against `table`; an empty prefix is the table's top.
-pub(crate) fn check(tree: &Tree, prefix: &str, table: &[(&str, Shape)], out: &mut Vec<Diagnostic>) {
+pub(crate) fn check(tree: &Tree, prefix: &str, table: &Table, out: &mut Vec<Diagnostic>) {
+    let keys = table.keys;
     let Some(entries) = tree.as_map() else {
         if !tree.is_null() {
             let d = Diagnostic::error(Code::WrongType, tree.span, format!("found {}, needs a map", tree.shape()));
@@ -159,7 +182,7 @@ pub(crate) fn check(tree: &Tree, prefix: &str, table: &[(&str, Shape)], out: &mu
     for e in entries {
         let key = kebab(&e.key);
         let path = if prefix.is_empty() { key.clone() } else { format!("{prefix}.{key}") };
-        let leaf = |p: &str| table.iter().find(|(k, _)| *k == p).map(|(_, s)| *s);
+        let leaf = |p: &str| keys.iter().find(|(k, _)| *k == p).map(|(_, s)| *s);
         let (path, shape, scale) = match leaf(&path) {
             Some(s) => (path, Some(s), None),
             None => match bare(&path).and_then(|(p, ms)| leaf(p).filter(is_time).map(|s| (p, s, ms))) {
@@ -181,13 +204,20 @@ pub(crate) fn check(tree: &Tree, prefix: &str, table: &[(&str, Shape)], out: &mu
             None if path == "serve.metrics" && e.value.as_text().is_some() => {
                 out.extend(fits(&e.value, &e.key, Flag, None));
             }
-            Some(s) => out.extend(fits(&e.value, &e.key, s, scale)),
-            None if table.iter().any(|(k, _)| k.strip_prefix(path.as_str()).is_some_and(|r| r.starts_with('.'))) => {
+            Some(s) => {
+                let wrong = fits(&e.value, &e.key, s, scale);
+                if wrong.is_none() && table.acts.is_some_and(|acts| !acts.contains(&path.as_str())) {
+                    let d = Diagnostic::error(Code::NotYet, e.key_span, format!("`{path}` is not on this place yet"));
+                    out.push(d.hint("this version serves no clients over a network; leave the key out"));
+                }
+                out.extend(wrong);
+            }
+            None if keys.iter().any(|(k, _)| k.strip_prefix(path.as_str()).is_some_and(|r| r.starts_with('.'))) => {
                 check(&e.value, &path, table, out);
             }
             None => {
                 let start = if prefix.is_empty() { String::new() } else { format!("{prefix}.") };
-                let known = table.iter().filter_map(|(k, _)| k.strip_prefix(start.as_str())?.split('.').next());
+                let known = keys.iter().filter_map(|(k, _)| k.strip_prefix(start.as_str())?.split('.').next());
                 let mut known: Vec<&str> = known.collect();
                 known.dedup();
                 let whose = if prefix.is_empty() { String::new() } else { format!(" in `{prefix}`") };
@@ -304,6 +334,16 @@ fn time(t: &Tree, key: &str, shape: Shape, bare: Option<bool>) -> Option<Diagnos
         },
     };
     (positive && zero).then(|| range(format!("`{key}` is zero")).hint("it is above zero"))
+}
+
+/// The bounds of `scheduler`, if the file gives any. What is wrong with them was said before.
+pub(super) fn scheduler(root: &Tree) -> Option<Limits> {
+    let section = root.get("scheduler")?;
+    let own = Limits::default();
+    let picks = section.get("starvation-picks").and_then(|t| from_tree::<u64>(t).ok());
+    let age = duration(section, "starvation");
+    (picks.is_some() || age.is_some())
+        .then(|| Limits { picks: picks.unwrap_or(own.picks), age: age.unwrap_or(own.age) })
 }
 
 /// The duration at a key or at the same key with `-s` or `-ms`, once [`check`] has passed.

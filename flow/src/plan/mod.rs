@@ -3,7 +3,9 @@
 //! A [`Plan`] can only be had from a [`GraphFile`](crate::GraphFile) that passed every check against a
 //! [`Registry`](crate::Registry), so nothing in it needs to be checked again.
 
+mod applies;
 mod check;
+mod chunk;
 mod cycle;
 mod describe;
 mod draw;
@@ -12,6 +14,9 @@ mod hash;
 mod keys;
 mod kinds;
 mod node;
+mod pin;
+mod restart;
+mod svg;
 
 pub use check::{CheckCx, Warnings};
 pub use describe::{Described, DescribedEdge, DescribedNode};
@@ -20,6 +25,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::node::RestartPolicy;
+use crate::pool::Limits;
 use crate::registry::Configured;
 use crate::{Amount, Kind, Lane, Schema};
 
@@ -38,12 +45,22 @@ pub struct Plan {
     pub edges: Vec<PlanEdge>,
     /// Limits of one session and of all sessions.
     pub session: SessionPlan,
-    /// `chunked: false`: every edge carries one chunk per request.
+    /// `scheduler`: when age overrules class on the compute pool; `None` = as the engine has it.
+    pub scheduler: Option<Limits>,
+    /// False: every edge carries whole segments, each as one chunk.
     pub chunked: bool,
     /// Environment of all nodes. Values are never shown.
     pub env: Vec<(String, String)>,
     /// A hash of all that two parts of one graph must agree on.
     pub hash: u64,
+}
+
+impl Plan {
+    /// True if nobody waits for what node `i` makes: all its inputs are of class `background`.
+    pub(crate) fn background(&self, i: usize) -> bool {
+        let mut fed = self.nodes[i].inputs.iter().flatten().peekable();
+        fed.peek().is_some() && fed.all(|e| self.edges[*e].class == EdgeClass::Background)
+    }
 }
 
 /// One node of a plan.
@@ -67,12 +84,18 @@ pub struct PlanNode {
     pub outputs: Vec<Vec<usize>>,
     /// Streams that a shared stage handles at once.
     pub slots: Option<usize>,
-    /// Threads for its model.
+    /// Threads of a compute pool of its own.
     pub threads: Option<usize>,
-    /// Streams that may be worked on at once; `None` = all.
+    /// Streams that a shared stage works on at once; `None` = all.
     pub active_streams: Option<usize>,
     /// Longest time that one step may take before it is reported.
     pub step_budget: Option<Duration>,
+    /// How often it may be made anew after a fault, in the same session; `None` = never.
+    pub restart: Option<RestartPolicy>,
+    /// Processors that its compute threads are bound to, in ascending order; empty = not said.
+    pub cpus: Vec<usize>,
+    /// The NUMA node whose processors its compute threads are bound to.
+    pub numa: Option<usize>,
     /// Longest time that its start may take.
     pub init_timeout: Duration,
     /// False: its death degrades, does not stop, the graph.
@@ -83,6 +106,8 @@ pub struct PlanNode {
     pub sampling: Option<serde_json::Value>,
     /// The key `chunk`: chunk policies, per output port or for all.
     pub chunk: Option<serde_json::Value>,
+    /// Per output port with a chunk policy, what its chunks mean for a listener.
+    pub chunks: Vec<(String, String)>,
     /// Environment of this node: that of the graph with its own. Values are never shown.
     pub env: Vec<(String, String)>,
     /// Longest path from any source, in edges: work nearer to the listener goes first.
@@ -112,6 +137,8 @@ pub struct PlanEdge {
     pub class: EdgeClass,
     /// True if it closes a declared cycle.
     pub feedback: bool,
+    /// True if it hands on whole segments: `chunked: false`, and the producer gives segments in parts.
+    pub whole: bool,
 }
 
 /// What a full edge does.
@@ -129,12 +156,13 @@ pub enum Policy {
 /// Scheduling class that a graph file gives an edge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Hash)]
 pub enum EdgeClass {
-    /// Somebody listens.
+    /// Somebody listens. Goes first over a link to another process; within one, urgency comes from the playback.
     Realtime,
     /// As usual.
     #[default]
     Normal,
-    /// When nothing else wants to run.
+    /// When nothing else wants to run: a node fed by such edges alone computes when others are idle, or after the
+    /// bounded wait that keeps everything moving.
     Background,
 }
 

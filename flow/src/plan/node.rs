@@ -3,11 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::check::{Check, chunk};
+use super::check::Check;
 use super::keys::{self, Shape};
-use super::{Memory, Place};
+use super::pin::{self, Pin};
+use super::{Memory, Place, restart};
 use crate::file::secrets::{Reference, is_secret, reference};
-use crate::file::{Code, Diagnostic, Entry, Span, Tree, Value, kebab, same_key};
+use crate::file::{Code, Diagnostic, Entry, Layer, Span, Tree, Value, kebab, same_key};
+use crate::node::RestartPolicy;
 use crate::registry::{Configured, RESERVED, is_name, options_of};
 use crate::units::{Dur, Size};
 use crate::{BuildCx, Kind, Lane, Schema, Weight};
@@ -29,12 +31,16 @@ pub(super) struct Draft<'a> {
     pub active_streams: Option<usize>,
     pub deadline: Option<&'a Tree>,
     pub step_budget: Option<Duration>,
+    pub restart: Option<RestartPolicy>,
+    pub pin: Pin,
     pub init_timeout: Duration,
     pub required: bool,
     pub memory: Memory,
     pub memory_span: Span,
     pub sampling: Option<serde_json::Value>,
     pub chunk: Option<serde_json::Value>,
+    /// Per output port, what its chunks mean for a listener.
+    pub chunks: Vec<(String, String)>,
     pub env: Vec<(String, String)>,
 }
 
@@ -56,12 +62,15 @@ impl<'a> Draft<'a> {
             active_streams: None,
             deadline: None,
             step_budget: None,
+            restart: None,
+            pin: Pin::default(),
             init_timeout: Duration::from_secs(300),
             required: true,
             memory: Memory::default(),
             memory_span: e.key_span,
             sampling: None,
             chunk: None,
+            chunks: Vec::new(),
             env: Vec::new(),
         };
         if !is_name(&e.key) {
@@ -79,11 +88,24 @@ impl<'a> Draft<'a> {
         d.find_type(c, node, e, get("sampling"));
         d.engine_keys(c, node, &get);
         d.choose_place(c, get("place"));
+        super::applies::check(c, &mut d, node);
+        d.restart = restart::read(c, node, defaults, d.schema.as_ref());
+        d.pin = pin::read(c, node, defaults, d.schema.as_ref(), d.place);
+        d.no_steps(c, node);
         d
     }
     fn find_type(&mut self, c: &mut Check<'_>, node: &Tree, e: &Entry, sampling: Option<&Tree>) {
         let Some(kind) = node.get("use") else {
-            c.error(Code::MissingKey, e.key_span, format!("node `{}` has no `use`", e.key), "add `use: TYPE`");
+            let layer = c.file.sources.get(e.key_span.file).map(|s| &s.layer);
+            if matches!(layer, Some(Layer::Override | Layer::Environment)) {
+                // A node that only an override names is a misspelt one.
+                let nodes = c.file.root.get("nodes").and_then(Tree::as_map).unwrap_or_default();
+                let others = nodes.iter().filter(|n| n.value.get("use").is_some()).map(|n| n.key.as_str());
+                let d = Diagnostic::error(Code::MissingKey, e.key_span, format!("there is no node `{}`", e.key));
+                c.out.push(d.nearest(&e.key, others));
+            } else {
+                c.error(Code::MissingKey, e.key_span, format!("node `{}` has no `use`", e.key), "add `use: TYPE`");
+            }
             return;
         };
         let Some(name) = c.read::<String>(kind) else { return };
@@ -188,10 +210,8 @@ impl<'a> Draft<'a> {
         {
             c.not_yet(t.span, "more than one replica");
         }
-        for key in ["devices", "cpus", "numa"] {
-            if let Some(t) = get(key) {
-                c.not_yet(t.span, &format!("`{key}`"));
-            }
+        if let Some(t) = get("devices") {
+            c.not_yet(t.span, "`devices`");
         }
         if let Some(t) = get("balance") {
             const WORDS: [&str; 5] = ["random", "round-robin", "least-queue", "session", "least-queue-length"];
@@ -205,32 +225,11 @@ impl<'a> Draft<'a> {
         }
         self.deadline = get("deadline");
         self.step_budget = get("step-budget").and_then(|t| positive(c, t, "step-budget"));
-        for (key, given) in
-            [("step-budget", self.step_budget.is_some()), ("active-streams", self.active_streams.is_some())]
-        {
-            if let Some(t) = get(key).filter(|_| given) {
-                c.not_yet(t.span, &format!("`{key}`"));
-            }
-        }
         if let Some(d) = get("init-timeout").and_then(|t| positive(c, t, "init-timeout")) {
             self.init_timeout = d;
         }
         if let Some(t) = get("required") {
             self.required = c.read(t).unwrap_or(true);
-        }
-        if let Some(t) = get("restart")
-            && t.as_text() != Some("never")
-        {
-            if t.as_map().is_some_and(|m| m.iter().all(|e| same_key(&e.key, "on-fault"))) {
-                c.not_yet(t.span, "`restart: on-fault`");
-            } else {
-                c.error(
-                    Code::WrongType,
-                    t.span,
-                    "`restart` is `never` or `{ on-fault: { max, window } }`",
-                    "write `never`",
-                );
-            }
         }
         if let Some(t) = get("memory") {
             self.memory_span = t.span;
@@ -243,9 +242,16 @@ impl<'a> Draft<'a> {
             }
             self.sampling = Some(t.to_json());
         }
-        if let Some(t) = get("chunk") {
-            chunk(c, t, self.schema.as_ref().map(|s| s.outputs.as_slice()));
-            self.chunk = Some(t.to_json());
+        super::chunk::read(c, self, node.get("chunk"), get("chunk"));
+    }
+    /// A client's end takes no steps.
+    fn no_steps(&mut self, c: &mut Check<'_>, node: &Tree) {
+        if self.schema.as_ref().is_some_and(|s| s.client.is_some()) {
+            self.step_budget = None;
+            if let Some(e) = node.entry("step-budget") {
+                let m = format!("`{}` is a client's end and takes no steps", self.kind);
+                c.error(Code::Place, e.key_span, m, "leave `step-budget` out");
+            }
         }
     }
     fn choose_place(&mut self, c: &mut Check<'_>, given: Option<&Tree>) {

@@ -28,6 +28,14 @@ pub enum PoolError {
         /// The panic's message.
         message: String,
     },
+    /// Worker threads cannot run on the processors asked for.
+    #[error("cannot bind compute threads to the processors {cpus}: {message}")]
+    Bind {
+        /// Which.
+        cpus: String,
+        /// What the operating system said.
+        message: String,
+    },
     /// A worker thread could not be started.
     #[error("cannot start a compute thread: {message}; lower the number of threads or raise the process limit")]
     Spawn {

@@ -6,6 +6,7 @@
 //! The pool does not preempt: a job that has started runs to its end. It promises no order between jobs that run on
 //! different threads at once.
 
+pub(crate) mod affinity;
 mod cores;
 mod job;
 mod order;

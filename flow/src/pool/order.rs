@@ -61,6 +61,10 @@ impl<T> Order<T> {
             ages: BTreeSet::new(),
         }
     }
+    /// From now on age overrules class as `limits` say.
+    pub fn set_limits(&mut self, limits: Limits) {
+        self.limits = limits;
+    }
     /// Sets how long work that starts now may keep others waiting (rule 2).
     pub fn set_guard(&mut self, guard: Duration) {
         self.guard = guard;

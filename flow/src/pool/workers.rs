@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use super::affinity::{bind, list};
 use super::job::{Ended, Job, job};
 use super::{Limits, Now, Order, PoolError, Priority, Running, Ticket, physical_cores};
 use crate::sync::{Condvar, Mutex, lock, wait};
@@ -24,11 +25,20 @@ pub struct PoolConfig {
     pub limits: Limits,
     /// Threads are named `NAME-0`, `NAME-1`, ...
     pub name: String,
+    /// Processors that the threads are bound to, by the numbers of the operating system, each below 1024; empty =
+    /// wherever it runs them. On Linux only.
+    pub cpus: Vec<usize>,
 }
 
 impl Default for PoolConfig {
     fn default() -> Self {
-        Self { threads: physical_cores(), queue: 4096, limits: Limits::default(), name: "omni-pool".to_owned() }
+        Self {
+            threads: physical_cores(),
+            queue: 4096,
+            limits: Limits::default(),
+            name: "omni-pool".to_owned(),
+            cpus: Vec::new(),
+        }
     }
 }
 
@@ -93,19 +103,41 @@ impl Pool {
     /// Starts the threads.
     ///
     /// # Errors
-    /// [`PoolError::Spawn`] if the operating system refuses a thread; those already started stop.
+    /// [`PoolError::Spawn`] if the operating system refuses a thread, [`PoolError::Bind`] if it does not let one run on
+    /// the processors asked for; those already started stop.
     pub fn new(config: &PoolConfig, now: Now) -> Result<Self, PoolError> {
         let count = config.threads.max(1);
         let pool = Self::make(Mode::Threads(count), config, now);
+        let (tell, told) = std::sync::mpsc::channel();
         for i in 0..count {
-            let core = pool.owner.core.clone();
-            let thread = std::thread::Builder::new().name(format!("{}-{i}", config.name)).spawn(move || core.work());
-            match thread {
+            let (core, cpus, tell) = (pool.owner.core.clone(), config.cpus.clone(), tell.clone());
+            let work = move || {
+                let bound = if cpus.is_empty() { Ok(()) } else { bind(&cpus) };
+                let run = bound.is_ok();
+                // Nobody hears it if another thread could not be started.
+                drop(tell.send(bound));
+                drop(tell);
+                if run {
+                    core.work();
+                }
+            };
+            match std::thread::Builder::new().name(format!("{}-{i}", config.name)).spawn(work) {
                 Ok(t) => lock(&pool.owner.threads).push_back(t),
                 Err(e) => return Err(PoolError::Spawn { message: e.to_string() }),
             }
         }
+        drop(tell);
+        if !config.cpus.is_empty() {
+            let failed = told.iter().take(count).find_map(Result::err);
+            if let Some(e) = failed {
+                return Err(PoolError::Bind { cpus: list(&config.cpus), message: e.to_string() });
+            }
+        }
         Ok(pool)
+    }
+    /// From now on age overrules class as `limits` say.
+    pub fn set_limits(&self, limits: Limits) {
+        lock(&self.owner.core.state).order.set_limits(limits);
     }
     /// A pool without threads: a job runs on its submitter before [`Pool::run`] returns, or, when submitted from within
     /// a job, right after that job. For deterministic simulation.

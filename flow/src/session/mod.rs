@@ -6,6 +6,8 @@
 
 mod closing;
 mod ends;
+mod idle;
+mod instance;
 mod open;
 mod shared;
 mod stats;
@@ -65,6 +67,10 @@ impl Session {
     /// A cheap handle to watch or cancel the session from elsewhere.
     pub fn handle(&self) -> SessionHandle {
         SessionHandle(self.shared.clone())
+    }
+    /// Renews the time after which an idle session ends (`session.idle-ttl`): for signs of life that are no chunks.
+    pub fn touch(&self) {
+        self.shared.touch();
     }
     /// Fences `lane` from outside, as a client's cancel does.
     pub fn fence(&self, lane: Lane) -> crate::Epoch {
@@ -157,6 +163,10 @@ impl SessionHandle {
     /// Fences `lane` from outside, as a client's cancel does.
     pub fn fence(&self, lane: Lane) -> crate::Epoch {
         self.0.lanes.fence(lane)
+    }
+    /// As [`Session::touch`].
+    pub fn touch(&self) {
+        self.0.touch();
     }
     /// As [`Session::close_sources`].
     pub fn close_sources(&self) {

@@ -4,18 +4,18 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::ends::Input;
+use super::instance::{Instance, revival};
 use super::{Closing, Session, SessionShared};
 use crate::edge::{Edge, EdgeRx, EdgeTx};
 use crate::engine::GraphShared;
 use crate::lanes::Lanes;
-use crate::node::{BodyKind, BuildError, Ctx, Lead, Link, NodeRun, NodeShared, Ports};
-use crate::node::{run_chain, run_leased, run_step_on_pool, supervise};
+use crate::node::{BuildError, Lead, Link, NodeShared, run_chain, supervise, watched};
 use crate::owner::Owner;
 use crate::playback::Playback;
 use crate::probe::NodeProbe;
 use crate::schema::Client;
-use crate::shared::{AnyLeased, LeaseError};
-use crate::{In, Out, Payload, Place};
+use crate::shared::LeaseError;
+use crate::{In, Out, Payload};
 
 /// Why a session cannot be opened. Nothing was left behind.
 #[derive(Debug, thiserror::Error)]
@@ -58,14 +58,6 @@ impl OpenError {
     }
 }
 
-/// An instance of a node, made and not yet running.
-enum Instance {
-    Step(Box<dyn crate::node::AnyStep>),
-    Node(NodeRun),
-    Leased(Box<dyn AnyLeased>),
-    Client,
-}
-
 pub(crate) fn open(
     graph: &Arc<GraphShared>,
     id: u64,
@@ -76,16 +68,8 @@ pub(crate) fn open(
     // Instances first: what can fail, fails before anything runs.
     let mut instances = Vec::with_capacity(plan.nodes.len());
     for (node, body) in plan.nodes.iter().zip(&graph.bodies) {
-        let at = || format!("{}/{}", plan.name, node.name);
-        let made = |source| OpenError::Node { node: at(), source };
-        instances.push(Some(match &body.0 {
-            BodyKind::Step(make) => Instance::Step(make().map_err(made)?),
-            BodyKind::Node(make) => Instance::Node(make().map_err(made)?),
-            BodyKind::Started(stage) => {
-                Instance::Leased(stage.lease().map_err(|source| OpenError::Slots { node: at(), source })?)
-            }
-            BodyKind::Client | BodyKind::Stage(..) => Instance::Client,
-        }));
+        let made = Instance::make(body).map_err(|e| e.at(format!("{}/{}", plan.name, node.name)));
+        instances.push(Some(made?));
     }
     let lanes = Arc::new(Lanes::new());
     let mut txs: Vec<Option<EdgeTx>> = Vec::with_capacity(plan.edges.len());
@@ -97,7 +81,7 @@ pub(crate) fn open(
         txs.push(Some(tx));
         rxs.push(Some(rx));
     }
-    let probes: Vec<Arc<NodeProbe>> = plan.nodes.iter().map(|_| Arc::default()).collect();
+    let probes: Vec<Arc<NodeProbe>> = graph.budgets.iter().map(|b| Arc::new(NodeProbe::new(b.clone()))).collect();
     let playback: Arc<Playback> = Arc::default();
     let owners: Vec<Arc<Owner>> = plan.nodes.iter().map(|_| Arc::default()).collect();
     let closing = Arc::new(Closing::default());
@@ -120,6 +104,8 @@ pub(crate) fn open(
                 probe: probes[i].clone(),
                 lead: Lead::default(),
                 closing: closing.clone(),
+                admission: graph.admissions[i].clone(),
+                background: plan.background(i),
             })
         })
         .collect();
@@ -166,45 +152,40 @@ pub(crate) fn open(
             feeds.extend(plan.nodes[*n].outputs.iter().flatten().map(|e| edges[*e].clone()));
         }
         let owner = &owners[i];
-        let future: std::pin::Pin<Box<dyn Future<Output = Result<(), crate::NodeError>> + Send>> =
-            match instances[i].take() {
-                Some(Instance::Step(step)) => {
-                    let Some(rx) = take_rx(&mut rxs, 0) else { return Err(unfed(graph, i)) };
-                    if node.place == Place::Task {
-                        let mut links = vec![Link { step, shared: shared[i].clone(), next: None }];
-                        for n in &chain[1..] {
-                            if let Some(Instance::Step(step)) = instances[*n].take() {
-                                let edge = plan.nodes[*n].inputs[0].map(|e| edges[e].clone());
-                                if let (Some(l), Some(edge)) = (links.last_mut(), edge) {
-                                    l.next = Some(edge);
-                                }
-                                links.push(Link { step, shared: shared[*n].clone(), next: None });
-                            }
+        let revival = revival(graph, i, &shared[i], owner, &edges);
+        let future = match instances[i].take() {
+            Some(Instance::Step(step)) if chain.len() > 1 => {
+                let Some(rx) = take_rx(&mut rxs, 0) else { return Err(unfed(graph, i)) };
+                let link = |step, n: usize| Link {
+                    step: watched(step, &shared[n].probe),
+                    shared: shared[n].clone(),
+                    next: None,
+                };
+                let mut links = vec![link(step, i)];
+                for n in &chain[1..] {
+                    if let Some(Instance::Step(step)) = instances[*n].take() {
+                        let edge = plan.nodes[*n].inputs[0].map(|e| edges[e].clone());
+                        if let (Some(l), Some(edge)) = (links.last_mut(), edge) {
+                            l.next = Some(edge);
                         }
-                        let out = take_tx(&mut txs, last, Some(owner)).into_iter().flatten().collect();
-                        Box::pin(run_chain(rx, links, Out::new(out)))
-                    } else {
-                        let out = take_tx(&mut txs, i, Some(owner)).into_iter().flatten().collect();
-                        Box::pin(run_step_on_pool(rx, step, shared[i].clone(), Out::new(out)))
+                        links.push(link(step, *n));
                     }
                 }
-                Some(Instance::Leased(leased)) => {
-                    let Some(rx) = take_rx(&mut rxs, 0) else { return Err(unfed(graph, i)) };
-                    let out = take_tx(&mut txs, i, Some(owner)).into_iter().flatten().collect();
-                    Box::pin(run_leased(rx, leased, shared[i].clone(), Out::new(out)))
-                }
-                Some(Instance::Node(run)) => {
-                    let ins = node.schema.inputs.iter().enumerate();
-                    let outs = take_tx(&mut txs, i, Some(owner));
-                    let ports = Ports {
-                        inputs: ins.map(|(p, port)| (port.name.clone(), take_rx(&mut rxs, p))).collect(),
-                        outputs: node.schema.outputs.iter().zip(outs).map(|(p, t)| (p.name.clone(), Some(t))).collect(),
-                    };
-                    run(Ctx::new(shared[i].clone(), ports))
-                }
-                Some(Instance::Client) | None => Box::pin(std::future::ready(Ok(()))),
-            };
-        tasks.push(supervise(session.clone(), i, shared[i].path.clone(), owner.clone(), feeds, future));
+                let out = take_tx(&mut txs, last, Some(owner)).into_iter().flatten().collect();
+                Box::pin(run_chain(rx, links, Out::new(out)))
+            }
+            made => {
+                let ins = (0..node.inputs.len()).map(|p| {
+                    let rx = take_rx(&mut rxs, p);
+                    if revival.is_some() { rx.map(|rx| rx.owned_by(owner)) } else { rx }
+                });
+                let ins = ins.collect();
+                let outs = take_tx(&mut txs, i, Some(owner));
+                let made = made.unwrap_or(Instance::Client).run(node, shared[i].clone(), ins, outs);
+                made.ok_or_else(|| unfed(graph, i))?
+            }
+        };
+        tasks.push(supervise(session.clone(), i, shared[i].path.clone(), owner.clone(), feeds, future, revival));
     }
     // The edges inside fused chains have no ends of their own any more; nothing may see them as broken.
     for tx in txs.into_iter().flatten() {

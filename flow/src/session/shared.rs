@@ -1,12 +1,11 @@
 //! What the parts of one session share: its edges, its lanes, who is still running, and how it ended.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::task::Waker;
 
 use tokio::sync::Notify;
 
-use crate::Clock;
 use crate::edge::{Edge, Terminal};
 use crate::engine::GraphShared;
 use crate::error::{ErrorKind, RunError};
@@ -14,8 +13,10 @@ use crate::lanes::Lanes;
 use crate::probe::NodeProbe;
 use crate::schema::Client;
 use crate::session::closing::Closing;
+use crate::session::idle::Idle;
 use crate::session::stats::SessionStats;
 use crate::sync::Mutex;
+use crate::{Clock, Mono};
 
 /// The middle of a session, held by its nodes' supervisors, its handle and the engine's watchdog.
 pub(crate) struct SessionShared {
@@ -26,6 +27,9 @@ pub(crate) struct SessionShared {
     pub(crate) probes: Vec<Arc<NodeProbe>>,
     pub(crate) clock: Clock,
     pub(crate) closing: Arc<Closing>,
+    idle: Mutex<Idle>,
+    /// How often the session's owner has said that it is still wanted.
+    touched: AtomicU64,
     cancelled: AtomicBool,
     wakers: Vec<Mutex<Option<Waker>>>,
     running: Mutex<Vec<bool>>,
@@ -57,6 +61,8 @@ impl SessionShared {
             edges,
             clock,
             closing,
+            idle: Mutex::default(),
+            touched: AtomicU64::new(0),
             cancelled: AtomicBool::new(false),
             wakers: probes.iter().map(|_| Mutex::new(None)).collect(),
             remaining: AtomicUsize::new(runs.iter().filter(|r| **r).count()),
@@ -96,6 +102,23 @@ impl SessionShared {
             (0..self.wakers.len()).for_each(|i| self.input_ended(i));
         }
     }
+    /// Renews the time after which an idle session ends.
+    pub(crate) fn touch(&self) {
+        self.touched.fetch_add(1, Ordering::Relaxed);
+    }
+    /// Ends the session if it is a client's, and has been idle for as long as it may be; `moved` is what its edges say.
+    pub(crate) fn check_idle(&self, now: Mono, moved: u64) {
+        let plan = &self.graph.plan;
+        let Some(ttl) = plan.session.idle_ttl.filter(|_| plan.nodes.iter().any(|n| n.schema.client.is_some())) else {
+            return;
+        };
+        let moved = moved.wrapping_add(self.touched.load(Ordering::Relaxed));
+        let busy = self.probes.iter().any(|p| p.works());
+        if self.idle.lock().look(now, moved, busy, ttl) {
+            let text = format!("nothing happened for {ttl:?}, the limit of `session.idle-ttl`");
+            self.cancel(RunError::new(ErrorKind::Idle, "", text));
+        }
+    }
     /// The client let go of the input of node `index`. Matters only where inputs are all that runs.
     pub(crate) fn input_ended(&self, index: usize) {
         if self.relay && std::mem::take(&mut self.running.lock()[index]) {
@@ -119,6 +142,11 @@ impl SessionShared {
         }
         self.running.lock()[index] = false;
         self.one_less();
+    }
+    /// A node failed and was made anew.
+    pub(crate) fn node_restarted(&self, index: usize, error: &RunError) {
+        self.count_fault(index, error);
+        self.probes[index].restarted();
     }
     /// Counts an error at the node that it names, if that node is on the task of node `index`: what only passed through
     /// is counted where it began.

@@ -10,6 +10,7 @@ use super::queue::{Held, Inner};
 use super::slots::{Lease, SlotTable};
 use super::{LeaseError, Leased, SlotId, SlotStats, Stage, StageConfig, StageError, StageStats};
 use crate::pool::{Now, Pool, message};
+use crate::probe::NodeProbe;
 
 /// A shared stage. Clones share it.
 pub struct StageHandle<S: Stage> {
@@ -25,7 +26,11 @@ impl<S: Stage> Clone for StageHandle<S> {
 impl<S: Stage> StageHandle<S> {
     /// Shares `stage`; its units run on `pool`.
     pub fn new(stage: S, config: StageConfig, pool: Pool, now: Now) -> Self {
-        Self { inner: Arc::new(Inner::new(stage, config, pool, now)) }
+        Self::watched(stage, config, pool, now, None)
+    }
+    /// The same; `watch` reports units that take too long.
+    pub(crate) fn watched(stage: S, config: StageConfig, pool: Pool, now: Now, watch: Option<Arc<NodeProbe>>) -> Self {
+        Self { inner: Arc::new(Inner::new(stage, config, pool, now, watch)) }
     }
     /// The stage itself.
     pub fn stage(&self) -> &S {
@@ -38,11 +43,13 @@ impl<S: Stage> StageHandle<S> {
     pub fn lease(&self) -> Result<Leased<S>, LeaseError> {
         self.open(SlotTable::lease(&self.inner.slots)?)
     }
-    /// A slot as soon as one is free, first come first served. It waits without bound: put a timeout around it. Cancel
-    /// safe: dropping it leaves the queue, and a slot that was just given goes to the next.
+    /// A slot as soon as one is free, first come first served. It waits without bound: put a timeout around it.
     ///
     /// # Errors
     /// [`LeaseError`], `Full` only if too many wait already.
+    ///
+    /// # Cancel safety
+    /// Dropped while waiting, it leaves the queue, and a slot that was just given goes to the next.
     pub async fn admit(&self) -> Result<Leased<S>, LeaseError> {
         let lease = match SlotTable::enqueue(&self.inner.slots)? {
             Ok(lease) => lease,

@@ -81,11 +81,12 @@ impl<S: Stage> Leased<S> {
     }
     /// Forgets the stream so far. A queued unit is withdrawn, a running one is waited for and its outputs are dropped.
     ///
-    /// Cancel safe: once called, no output from before it comes out, however the call ends; if it was cancelled, the
-    /// next call finishes it.
-    ///
     /// # Errors
     /// Any error of the stage; then the stream is over.
+    ///
+    /// # Cancel safety
+    /// Once polled, no output from before it comes out, however the call ends; dropped while waiting, the next call
+    /// finishes it.
     pub async fn fence(&mut self) -> Result<(), StageError> {
         self.fenced = true;
         self.settle().await
@@ -93,10 +94,11 @@ impl<S: Stage> Leased<S> {
     /// Runs one unit and gives what it brought. Call it when the output has room and there is something to do
     /// ([`Leased::input`], [`Advance::more`]); a unit with nothing to do is the stage's to tolerate.
     ///
-    /// Cancel safe: if it is dropped, the unit goes on, and the next call waits for the same unit.
-    ///
     /// # Errors
     /// Any error of the stage or the pool; then the stream is over.
+    ///
+    /// # Cancel safety
+    /// Dropped while waiting, the unit goes on, and the next call waits for the same unit; nothing that it brings is lost.
     pub async fn advance(&mut self, priority: Priority) -> Result<Advance<S::Out>, StageError> {
         if self.fenced {
             self.settle().await?;
@@ -121,7 +123,10 @@ impl<S: Stage> Leased<S> {
     }
 
     /// Gives the slot back and waits until the stage has let go of it: at once, or when the running unit ends. For an
-    /// abort that must know. Dropping the future half-way is dropping the lease: it returns a little later by itself.
+    /// abort that must know.
+    ///
+    /// # Cancel safety
+    /// Dropping the future half-way is dropping the lease: the slot returns a little later by itself.
     pub async fn close(mut self) {
         let Some(p) = &self.pending else { return };
         p.unwanted.store(true, Ordering::Relaxed);

@@ -71,7 +71,10 @@ impl<'a, S: Stage> Batch<'a, S> {
     pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut Member<S>> {
         self.members.iter_mut().filter(|m| !m.has_failed())
     }
-    /// Runs `f` for each stream that has not failed. An error or a panic of `f` fails that stream only.
+    /// Runs `f` for each stream that has not failed.
+    ///
+    /// # Errors
+    /// None here. An error or a panic of `f` fails that stream only, with [`Member::fail`].
     pub fn each(&mut self, mut f: impl FnMut(&mut Member<S>) -> Result<(), StageError>) {
         for m in self.iter_mut() {
             match catch_unwind(AssertUnwindSafe(|| f(m))) {

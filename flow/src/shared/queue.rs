@@ -12,7 +12,9 @@ use tokio::sync::oneshot;
 
 use super::slots::{Lease, SlotLimits, SlotTable};
 use super::{Batch, Batcher, Member, Readiness, SlotId, Stage, StageConfig, StageError, StageStats};
+use crate::node::Watched;
 use crate::pool::{Now, Pool, Priority, Ticket, message, quietly};
+use crate::probe::NodeProbe;
 use crate::sync::{self, Mutex, atomic::AtomicBool, lock};
 use crate::{Emit, Mono, Stamp};
 
@@ -72,6 +74,8 @@ pub(super) struct Inner<S: Stage> {
     pub(super) config: StageConfig,
     pub(super) pool: Pool,
     now: Now,
+    /// Reports units that take too long.
+    watch: Option<Arc<NodeProbe>>,
     pub(super) slots: sync::Arc<SlotTable>,
     queue: Mutex<Queue<S>>,
 }
@@ -86,7 +90,7 @@ struct Queue<S: Stage> {
 }
 
 impl<S: Stage> Inner<S> {
-    pub(super) fn new(stage: S, config: StageConfig, pool: Pool, now: Now) -> Self {
+    pub(super) fn new(stage: S, config: StageConfig, pool: Pool, now: Now, watch: Option<Arc<NodeProbe>>) -> Self {
         let slots = SlotTable::new(SlotLimits {
             slots: config.slots,
             waiters: config.waiters,
@@ -96,7 +100,7 @@ impl<S: Stage> Inner<S> {
         let batcher = Batcher::new(config.max_batch, config.max_wait, config.limits);
         let (running, in_batches, jobs, typical) = (0, 0, 0, Duration::ZERO);
         let queue = Mutex::new(Queue { batcher, running, in_batches, jobs, typical, stats: StageStats::default() });
-        Self { stage, config, pool, now, slots, queue }
+        Self { stage, config, pool, now, watch, slots, queue }
     }
     pub(super) fn stats(&self) -> StageStats {
         let s = self.slots.sums();
@@ -205,12 +209,14 @@ impl<S: Stage> Inner<S> {
             return done;
         }
         let began = (self.now)();
+        let watched = self.watch.as_ref().and_then(|p| Watched::begin(p, members.len()));
         if let Err(p) = catch_unwind(AssertUnwindSafe(|| self.stage.run(&mut Batch::new(&mut members)))) {
             let message = message(p);
             for m in &mut members {
                 m.fail(StageError::Panicked { message: message.clone() });
             }
         }
+        drop(watched);
         let took = (self.now)().since(began) / members.len() as u32;
         for (member, reply) in members.into_iter().zip(replies) {
             let answer = self.finish(member, took);

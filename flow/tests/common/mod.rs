@@ -16,6 +16,48 @@ fn any(about: &str) -> Schema {
         .output(Port::new("out", Kind::of(Medium::Any), "the same").like("in"))
 }
 
+/// The schema of a type that takes text and gives text.
+pub fn texts(about: &str) -> Schema {
+    Schema::new(about).input(Port::new("in", Kind::of(Medium::Text), "text")).output(Port::new(
+        "out",
+        Kind::of(Medium::Text),
+        "text",
+    ))
+}
+
+/// A shared stage that passes text on, one unit of work per text, in which it does `act`.
+pub struct OneByOne {
+    pub act: fn(&str),
+}
+impl shared::Stage for OneByOne {
+    type In = Arc<str>;
+    type Out = Arc<str>;
+    type Slot = Option<(Stamp, Arc<str>)>;
+    fn open(&self, _: shared::SlotId) -> Result<Self::Slot, shared::StageError> {
+        Ok(None)
+    }
+    fn slot_bytes(&self, _: &Self::Slot) -> u64 {
+        0
+    }
+    fn accept(&self, slot: &mut Self::Slot, stamp: &Stamp, input: Arc<str>) -> Result<(), shared::StageError> {
+        *slot = Some((*stamp, input));
+        Ok(())
+    }
+    fn ready(&self, slot: &Self::Slot) -> bool {
+        slot.is_some()
+    }
+    fn unit(&self, m: &mut shared::Member<Self>) -> Result<(), shared::StageError> {
+        if let Some((stamp, text)) = m.slot().take() {
+            (self.act)(&text);
+            m.emit(stamp, text);
+        }
+        Ok(())
+    }
+    fn fence(&self, slot: &mut Self::Slot) {
+        *slot = None;
+    }
+}
+
 /// Passes everything on.
 pub struct Pass;
 impl Step for Pass {
@@ -66,9 +108,7 @@ impl Make for Repeat {
     const NAME: &'static str = "test.repeat";
     type Config = RepeatConfig;
     fn schema() -> Schema {
-        Schema::new("repeats text")
-            .input(Port::new("in", Kind::of(Medium::Text), "text"))
-            .output(Port::new("out", Kind::of(Medium::Text), "more text"))
+        texts("repeats text")
             .option(Opt::required("times", "integer", "how often"))
             .example("x: { use: test.repeat, times: 2, in: y }")
     }
@@ -107,11 +147,7 @@ impl Make for Turns {
     const NAME: &'static str = "test.turns";
     type Config = NoConfig;
     fn schema() -> Schema {
-        Schema::new("fences")
-            .input(Port::new("in", Kind::of(Medium::Text), "text"))
-            .output(Port::new("out", Kind::of(Medium::Text), "text"))
-            .fences()
-            .example("x: { use: test.turns, fences: reply, in: y }")
+        texts("fences").fences().example("x: { use: test.turns, fences: reply, in: y }")
     }
     fn build(_: &NoConfig, _: &BuildCx) -> Result<Body, BuildError> {
         Ok(Body::node(|| Turns))
@@ -165,11 +201,7 @@ impl Make for Speller {
     const NAME: &'static str = "test.speller";
     type Config = NoConfig;
     fn schema() -> Schema {
-        Schema::new("spells")
-            .input(Port::new("in", Kind::of(Medium::Text), "text"))
-            .output(Port::new("out", Kind::of(Medium::Text), "letters"))
-            .shared()
-            .example("x: { use: test.speller, in: y, place: shared }")
+        texts("spells").shared().example("x: { use: test.speller, in: y, place: shared }")
     }
     fn build(_: &NoConfig, _: &BuildCx) -> Result<Body, BuildError> {
         Ok(Body::stage(Speller))

@@ -94,3 +94,50 @@ fn every_prefix_is_read_or_refused() {
         }
     }
 }
+
+/// Where the caret of a rendered finding stands: the text of its line from there on.
+fn under_caret(shown: &str) -> String {
+    let lines: Vec<&str> = shown.lines().collect();
+    let caret = lines.iter().position(|l| l.contains('^')).unwrap_or_else(|| panic!("{shown}"));
+    // In columns of a terminal: the characters used here are one or two wide.
+    let column = lines[caret].split('^').next().unwrap().chars().count();
+    let mut at = 0;
+    let rest = lines[caret - 1].chars().skip_while(|c| {
+        let here = at;
+        at += if *c >= '\u{1100}' && *c != '…' && *c != '│' { 2 } else { 1 };
+        here < column
+    });
+    rest.collect()
+}
+
+#[test]
+fn a_long_line_is_shown_around_its_fault() {
+    for (fill, columns) in [("x", 1), ("語", 2), ("é", 1), ("\t", 4)] {
+        let long = fill.repeat((1 << 19) / fill.len() - 200);
+        let d = GraphFile::parse("g.yaml", &format!("graph: a\nx-l: [\"{long}\", {{ k: 1, k: 2 }}, \"{long}\"]\n"));
+        let d = match d {
+            Ok(g) => g.check(&super::toys::registry(), &omni_flow::CheckCx::default()).unwrap_err(),
+            Err(d) => d,
+        };
+        let finding = d.iter().find(|f| f.code == Code::DuplicateKey).unwrap_or_else(|| panic!("{d}"));
+        let shown = d.render(false);
+        assert!(shown.lines().all(|l| l.chars().count() < 220), "{shown}");
+        let place = format!("g.yaml:2:{}", finding.span.unwrap().column);
+        assert!(shown.contains(&place), "the column is the file's: {place} in\n{shown}");
+        let own = shown.split("error[G009]").nth(1).unwrap();
+        assert!(under_caret(own).starts_with("k: 2 }, \""), "{columns} columns each:\n{shown}");
+        assert!(shown.contains('…') && shown.contains("first given in line 2"), "{shown}");
+    }
+}
+
+#[test]
+fn a_long_word_is_quoted_in_short() {
+    // As long as a key of YAML may be.
+    let word = "w".repeat(1000);
+    let d = check(&format!("graph: a\n{word}: 1\nnodes: {{ {word}: {{ use: {word}, {word}: 1 }} }}\n")).unwrap_err();
+    assert!(d.render(false).len() < 10_000 && d.to_json().to_string().len() < 20_000, "{}", d.len());
+    assert!(d.render(false).contains("www … www"), "{d}");
+    for f in d.iter() {
+        assert!(f.message.chars().count() < 450, "{}", f.message.len());
+    }
+}

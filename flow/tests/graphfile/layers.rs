@@ -46,6 +46,11 @@ fn higher_layers_win_and_say_so() {
     assert_eq!((e.value, e.layer.as_str(), e.at.as_str()), ("high".into(), "default", "audio.resample"));
     assert_eq!(file.explain_with(&r, "nodes.down.rate").unwrap().at, "g.yaml:9:41");
     assert!(file.explain_with(&r, "nodes.down.speed").is_none());
+    let engine = |key: &str| file.explain_with(&r, key).map(|e| (e.value.as_str().unwrap().to_owned(), e.layer));
+    assert_eq!(engine("nodes.down.restart"), Some(("never".to_owned(), "default".to_owned())));
+    assert_eq!(engine("nodes.down.in.audio.policy").unwrap().0, "wait");
+    assert_eq!(engine("session.idle_ttl").unwrap().0, "300s");
+    assert_eq!((engine("nodes.nobody.restart"), engine("session.nothing")), (None, None));
 }
 
 #[test]

@@ -13,7 +13,7 @@ use omni_flow::{CheckCx, Code, Diagnostics, GraphFile, Plan, Warnings};
 /// A graph that is right in all its parts.
 pub const VOICE: &str = include_str!("voice.yaml");
 
-pub fn check(text: &str) -> Result<(Plan, Warnings), Diagnostics> {
+fn check(text: &str) -> Result<(Plan, Warnings), Diagnostics> {
     GraphFile::parse("graph.yaml", text)?.check(&toys::registry(), &CheckCx::default())
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use omni_flow::{Amount, CheckCx, GraphFile, Lane, MediaTime, Mode, Place, Policy};
+use omni_flow::{Amount, CheckCx, Code, GraphFile, Lane, MediaTime, Mode, Place, Policy, RestartPolicy};
 
 use super::{VOICE, check, found};
 
@@ -147,9 +147,121 @@ fn a_plan_can_be_told_and_drawn() {
     assert_eq!(svg.matches("<g>").count(), plan.nodes.len());
     assert_eq!(svg.matches("marker-end").count(), plan.edges.len());
     assert!(svg.contains("stroke-dasharray"));
+    well_formed(&svg);
     if let Some(at) = std::env::var_os("OMNI_FLOW_TEST_SVG") {
         std::fs::write(at, svg).unwrap();
     }
+}
+
+/// Each element is closed, in order, and no text holds what would open one.
+fn well_formed(xml: &str) {
+    let mut open = Vec::new();
+    for part in xml.split('<').skip(1) {
+        let (tag, text) = part.split_once('>').expect("a closed tag");
+        assert!(!text.contains('>'), "{part}");
+        let references = text.split('&').skip(1).chain(tag.split('&').skip(1));
+        references.for_each(|r| assert!(["amp;", "lt;", "gt;", "quot;"].iter().any(|e| r.starts_with(e)), "{part}"));
+        assert_eq!(tag.matches('"').count() % 2, 0, "{tag}");
+        match tag.strip_prefix('/') {
+            Some(name) => assert_eq!(open.pop(), Some(name), "{part}"),
+            None if tag.ends_with('/') => {}
+            None => open.push(tag.split(' ').next().unwrap()),
+        }
+    }
+    assert!(open.is_empty(), "{open:?}");
+}
+
+/// The numbers of an attribute of all `<rect`s that are boxes of nodes: x, y, width, height.
+fn boxes(svg: &str) -> Vec<[usize; 4]> {
+    let nodes = svg.lines().filter(|l| l.starts_with("<g>"));
+    let value = |l: &str, name: &str| -> usize {
+        let rect = l.split_once("<rect").unwrap().1;
+        rect.split_once(&format!(" {name}=\"")).unwrap().1.split('"').next().unwrap().parse().unwrap()
+    };
+    nodes.map(|l| ["x", "y", "width", "height"].map(|n| value(l, n))).collect()
+}
+
+/// The commands of a path with their numbers.
+fn steps(d: &str) -> Vec<(char, Vec<usize>)> {
+    let mut all: Vec<(char, Vec<usize>)> = Vec::new();
+    for word in d.split(' ') {
+        let number = word.trim_start_matches(|c: char| c.is_alphabetic());
+        if number.len() < word.len() {
+            all.push((word.chars().next().unwrap(), Vec::new()));
+        }
+        all.last_mut().unwrap().1.push(number.parse().unwrap());
+    }
+    all
+}
+
+#[test]
+fn a_long_chain_is_drawn_in_bands_of_a_pages_width() {
+    let mut text = String::from("graph: long\nnodes:\n  n0: { use: session.in }\n");
+    for i in 1..12 {
+        text.push_str(&format!("  n{i}: {{ use: audio.resample, rate: 48000, in: n{} }}\n", i - 1));
+    }
+    text.push_str(
+        "  n12: { use: file.out, in: n11 }\n  early: { use: file.out, in: n0 }\n  late: { use: file.out, in: n11 }\n",
+    );
+    let (plan, _) = check(&text).unwrap_or_else(|d| panic!("{d}"));
+    let svg = plan.svg();
+    well_formed(&svg);
+    let size = |name: &str| -> usize {
+        svg.split_once(&format!(" {name}=\"")).unwrap().1.split('"').next().unwrap().parse().unwrap()
+    };
+    let (width, height) = (size("width"), size("height"));
+    assert!(width <= 1400 && height <= 1400, "{width} x {height}");
+    let all = boxes(&svg);
+    assert_eq!(all.len(), 15);
+    for (i, [x, y, w, h]) in all.iter().enumerate() {
+        assert!(x + w < width && y + h < height);
+        for [x2, y2, w2, h2] in &all[i + 1..] {
+            assert!(x + w < *x2 || x2 + w2 < *x || y + h < *y2 || y2 + h2 < *y, "boxes do not meet");
+        }
+    }
+    // A line that is no curve is upright or level; none of its parts goes through a box.
+    let mut routed = 0;
+    for d in svg.lines().filter_map(|l| l.strip_prefix("<path d=\"")).filter(|d| d.contains(" V")) {
+        routed += 1;
+        let (mut x, mut y) = (0, 0);
+        for (command, n) in steps(d.split('"').next().unwrap()) {
+            let (to_x, to_y) = match command {
+                'H' => (n[0], y),
+                'V' => (x, n[0]),
+                _ => (n[n.len() - 2], n[n.len() - 1]),
+            };
+            if "HV".contains(command) {
+                let (left, right, top, low) = (x.min(to_x), x.max(to_x), y.min(to_y), y.max(to_y));
+                let hit = all.iter().find(|[bx, by, w, h]| left < bx + w && right > *bx && top < by + h && low > *by);
+                assert!(hit.is_none(), "{d} goes through {hit:?}");
+            }
+            (x, y) = (to_x, to_y);
+        }
+    }
+    assert!(routed >= 4, "{routed}: to the next bands, and past a column");
+    if let Some(at) = std::env::var_os("OMNI_FLOW_TEST_LONG_SVG") {
+        std::fs::write(at, svg).unwrap();
+    }
+}
+
+#[test]
+fn names_of_any_length_stay_in_their_boxes() {
+    let long = "a-name-that-is-longer-than-any-box-has-room-for-mmmmwwww";
+    let text = format!(
+        "graph: {long}\nlanes: [{long}]\nnodes:\n  {long}: {{ use: session.in, lane: {long} }}\n  o: {{ use: file.out, in: {long} }}\n"
+    );
+    let (plan, _) = check(&text).unwrap_or_else(|d| panic!("{d}"));
+    let svg = plan.svg();
+    well_formed(&svg);
+    let shown = svg
+        .lines()
+        .filter(|l| l.starts_with("<g>"))
+        .flat_map(|l| l.split("</text>"))
+        .filter_map(|t| t.rsplit_once('>'));
+    for (_, text) in shown.filter(|(head, _)| head.contains("<text")) {
+        assert!(text.chars().count() <= 34, "{text}");
+    }
+    assert!(svg.contains(&format!("<title>{long}: session.in")), "the whole name is there to be read");
 }
 
 #[test]
@@ -160,4 +272,86 @@ fn an_output_may_be_fed_to_many_and_anchors_may_stand_at_the_top() {
         ),
         []
     );
+}
+
+#[test]
+fn a_file_may_say_when_age_overrules_class() {
+    let with = |section: &str| check(&format!("{VOICE}\n{section}")).unwrap_or_else(|d| panic!("{d}")).0.scheduler;
+    assert_eq!(with(""), None);
+    let some = with("scheduler: { starvation-picks: 8 }").unwrap();
+    assert_eq!((some.picks, some.age), (8, Duration::from_millis(100)));
+    let both = with("scheduler: { starvation_picks: 9, starvation_ms: 40 }").unwrap();
+    assert_eq!((both.picks, both.age), (9, Duration::from_millis(40)));
+}
+
+#[test]
+fn restarts_budgets_and_processors_stand_in_the_plan() {
+    let text = "
+graph: a
+defaults: { node: { restart: { on-fault: { max: 3, window: 1m } }, step-budget: 20ms, cpus: [1] } }
+nodes:
+  mic: { use: session.in, audio: { rate: 16000 } }
+  enc: { use: audio.opus-encode, in: mic, restart: never, cpus: [9, 8, 10, 12] }
+  end: { use: file.out, in: enc, step-budget: 1s }
+  asr: { use: model.whisper, in: mic, numa: 0 }
+  log: { use: file.out, in: asr, place: thread }
+";
+    let (plan, _) = check(text).unwrap_or_else(|d| panic!("{d}"));
+    let node = |n: &str| plan.nodes.iter().find(|x| x.name == n).unwrap();
+    let often = RestartPolicy { max: 3, window: Duration::from_secs(60) };
+    assert_eq!((node("mic").restart, node("enc").restart, node("end").restart), (None, None, Some(often)));
+    let ms = |n| Some(Duration::from_millis(n));
+    assert_eq!((node("mic").step_budget, node("enc").step_budget, node("end").step_budget), (None, ms(20), ms(1000)));
+    let pins: Vec<(&[usize], Option<usize>)> = plan.nodes.iter().map(|n| (&n.cpus[..], n.numa)).collect();
+    let none = (&[][..], None);
+    assert_eq!(
+        pins,
+        [none, (&[8, 9, 10, 12], None), none, (&[], Some(0)), (&[1], None)],
+        "defaults skip what has no threads"
+    );
+    let told = plan.describe().to_string();
+    for line in [
+        "enc: bound to processors 8-10,12; steps above 20ms are reported",
+        "end: made anew after a fault, at most 3 within 60s; steps above 1s are reported",
+        "asr: bound to NUMA node 0; made anew after a fault, at most 3 within 60s; steps above 20ms are reported",
+    ] {
+        assert!(told.lines().any(|l| l == line), "{told} says: {line}");
+    }
+    assert!(!told.contains("mic: "), "{told}");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn processors_are_looked_for_only_if_the_check_may_look() {
+    let text = |keys: &str| {
+        format!(
+            "graph: a\nnodes:\n  mic: {{ use: session.in }}\n  end: {{ use: file.out, in: mic, place: pool, {keys} }}\n"
+        )
+    };
+    let found = |keys: &str, files: bool| {
+        let file = GraphFile::parse("graph.yaml", &text(keys)).unwrap();
+        let checked = file.check(&super::toys::registry(), &CheckCx { files, ..CheckCx::default() });
+        checked.err().map_or(Vec::new(), |d| {
+            d.iter().map(|d| (d.code, d.span.map_or(0, |s| s.line), d.message.clone())).collect()
+        })
+    };
+    for keys in ["cpus: [1023]", "numa: 1023"] {
+        assert!(found(keys, false).is_empty());
+        let all = found(keys, true);
+        let [(Code::Place, 4, message)] = &all[..] else { panic!("{all:?}") };
+        assert!(message.contains("1023"), "{message}");
+    }
+}
+
+#[test]
+fn a_lane_that_the_program_fences_is_not_missed() {
+    let text = "graph: a\nlanes: [reply]\nnodes:\n  mic: { use: session.in }\n  end: { use: file.out, in: mic, lane: reply }\n";
+    let unfenced = |fences: &[&str]| {
+        let cx = CheckCx { fences: fences.iter().map(|l| (*l).to_owned()).collect(), ..CheckCx::default() };
+        let checked = GraphFile::parse("graph.yaml", text).unwrap().check(&super::toys::registry(), &cx);
+        let (_, warnings) = checked.unwrap_or_else(|d| panic!("{d}"));
+        warnings.iter().any(|d| d.code == Code::Unfenced)
+    };
+    assert!(unfenced(&[]) && unfenced(&["repyl"]));
+    assert!(!unfenced(&["reply"]));
 }

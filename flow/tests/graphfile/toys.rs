@@ -2,7 +2,8 @@
 
 use omni_flow::units::{Dur, Size};
 use omni_flow::{
-    Body, BuildCx, BuildError, Client, Kind, Make, MediaTime, Medium, Opt, OptionError, Port, Registry, Schema,
+    Body, BuildCx, BuildError, ChunkNotes, Client, Kind, Make, MediaTime, Medium, Opt, OptionError, Port, Registry,
+    Schema,
 };
 use serde::Deserialize;
 
@@ -23,6 +24,17 @@ macro_rules! toy {
                 #[allow(clippy::redundant_closure_call)]
                 ($refine)(config, schema)
             })?
+            /// Those that are models give chunks by a policy, the others do not.
+            fn chunks(_: &Self::Config, cx: &BuildCx) -> Result<ChunkNotes, OptionError> {
+                match &cx.chunk {
+                    Some(c) if Self::schema().shared => Ok(ChunkNotes {
+                        ports: vec![("text".into(), format!("chunks by {c}"))],
+                        warnings: c.get("initial").map(|n| format!("`initial` is {n}")).into_iter().collect(),
+                    }),
+                    Some(_) => Err(OptionError::new("chunk", format!("`{}` has no policies", $name), "take it out")),
+                    None => Ok(ChunkNotes::default()),
+                }
+            }
             fn build(_: &Self::Config, _: &BuildCx) -> Result<Body, BuildError> {
                 Err(BuildError { message: "a toy".into(), source: None })
             }
