@@ -114,6 +114,11 @@ impl VoiceConfig {
         self.ids.get(&symbol).map(Vec::as_slice)
     }
 
+    /// The language that the voice speaks, for people: `en_US`.
+    pub fn spoken(&self) -> &str {
+        if self.language.is_empty() { &self.espeak } else { &self.language }
+    }
+
     /// Whether the voice speaks English, the only language the phonemiser knows.
     pub fn is_english(&self) -> bool {
         let code = if self.language.is_empty() { &self.espeak } else { &self.language };

@@ -120,13 +120,13 @@ impl Decoder {
             }
             return Ok(None);
         }
-        let (context, hop, width) = (self.voice.context(), self.voice.hop(), self.width);
+        let (context, width) = (self.voice.context(), self.width);
         let held = self.rows.len() / width;
         let start = self.done - self.base;
         let low = start.saturating_sub(context);
         let high = (start + frames + context).min(held);
-        let audio = self.voice.vocode(&self.rows[low * width..high * width], width, self.speaker)?;
-        let audio = audio.get((start - low) * hop..(start - low + frames) * hop).map(<[f32]>::to_vec);
+        let keep = start - low..start - low + frames;
+        let audio = self.voice.vocode(&self.rows[low * width..high * width], width, self.speaker, keep)?;
         self.done += frames;
         if self.closed && self.pending() == 0 {
             self.reset();
@@ -135,6 +135,6 @@ impl Decoder {
             self.rows.drain(..(keep - self.base) * width);
             self.base = keep;
         }
-        Ok(audio)
+        Ok(Some(audio))
     }
 }

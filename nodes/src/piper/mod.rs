@@ -8,6 +8,7 @@
 //! for voices whose decoder cannot be told apart in the file (they are synthesised a sentence at a time).
 
 mod config;
+mod cut;
 mod decoder;
 mod g2p;
 mod letters;
@@ -16,10 +17,22 @@ mod onnx;
 mod reach;
 mod split;
 mod talker;
+mod unspoken;
+mod vocoder;
 mod voice;
+mod weights;
 
 pub use config::{ConfigError, VoiceConfig};
 pub use decoder::{Decoder, Window};
 pub use g2p::{Phonemes, Phonemizer};
 pub use talker::{Latents, MAX_IDS, Scales, TalkError, Utterance};
+pub use unspoken::Unspoken;
 pub use voice::{Voice, VoiceError, VoiceOptions};
+
+/// What [`Voice::load`] reads of a voice's file by itself, before the runtime sees it, in words; `None` if the bytes are no
+/// ONNX file. For fuzzing only.
+#[doc(hidden)]
+pub fn inspect(onnx: &[u8]) -> Option<String> {
+    let graph = onnx::OnnxGraph::parse(onnx)?;
+    Some(format!("{:?}, {:?}", split::find_split(&graph), split::random_tensors(&graph)))
+}

@@ -1,7 +1,7 @@
-//! Just enough of an ONNX file to know how its operators are joined: names, types, integer attributes.
+//! Just enough of an ONNX file to know how its operators are joined: names, types, attributes, and where weights lie.
 //!
-//! Promises no panic and no allocation beyond the size of the input on any bytes; weights are skipped over, not
-//! read. Does not run or validate the graph. Field numbers are those of `onnx.proto3`, IR version 3 and later.
+//! Promises no panic and no allocation beyond the size of the input on any bytes; weights are borrowed, not copied.
+//! Does not run or validate the graph. Field numbers are those of `onnx.proto3`, IR version 3 and later.
 
 use std::collections::HashMap;
 
@@ -10,8 +10,8 @@ use std::collections::HashMap;
 pub(super) struct OnnxGraph<'a> {
     /// Operators in file order, which ONNX demands to be topological.
     pub(super) nodes: Vec<OnnxNode<'a>>,
-    /// Shapes of the weights by name.
-    pub(super) weights: HashMap<&'a str, Vec<i64>>,
+    /// The weights by name.
+    pub(super) weights: HashMap<&'a str, OnnxTensor<'a>>,
     /// Names of the graph's outputs.
     pub(super) outputs: Vec<&'a str>,
 }
@@ -24,8 +24,22 @@ pub(super) struct OnnxNode<'a> {
     pub(super) outputs: Vec<&'a str>,
     /// Attributes of kind INT and INTS.
     pub(super) ints: HashMap<&'a str, Vec<i64>>,
+    /// Attributes of kind FLOAT.
+    pub(super) floats: HashMap<&'a str, f32>,
     /// Attributes of kind STRING.
     pub(super) strings: HashMap<&'a str, &'a str>,
+    /// Attributes of kind TENSOR.
+    pub(super) tensors: HashMap<&'a str, OnnxTensor<'a>>,
+}
+
+/// Numbers in the file.
+#[derive(Debug, Default, Clone)]
+pub(super) struct OnnxTensor<'a> {
+    pub(super) dims: Vec<i64>,
+    /// Element type; 1 is f32.
+    pub(super) kind: u64,
+    /// Little-endian elements; `None` if they are not in one piece in this file.
+    pub(super) data: Option<&'a [u8]>,
 }
 
 impl<'a> OnnxGraph<'a> {
@@ -42,8 +56,8 @@ impl<'a> OnnxGraph<'a> {
             match field? {
                 (1, Value::Bytes(bytes)) => out.nodes.push(node(bytes)?),
                 (5, Value::Bytes(bytes)) => {
-                    let (name, dims) = weight(bytes)?;
-                    out.weights.insert(name, dims);
+                    let (name, tensor) = tensor(bytes)?;
+                    out.weights.insert(name, tensor);
                 }
                 (12, Value::Bytes(bytes)) => out.outputs.extend(string(bytes, 1)?),
                 _ => {}
@@ -74,11 +88,13 @@ fn node(bytes: &[u8]) -> Option<OnnxNode<'_>> {
 }
 
 fn attribute<'a>(bytes: &'a [u8], node: &mut OnnxNode<'a>) -> Option<()> {
-    let (mut name, mut ints, mut text) = ("", Vec::new(), None);
+    let (mut name, mut ints, mut text, mut float, mut numbers) = ("", Vec::new(), None, None, None);
     for field in Fields(bytes) {
         match field? {
             (1, Value::Bytes(b)) => name = std::str::from_utf8(b).ok()?,
+            (2, Value::Fixed(b)) => float = b.first_chunk().map(|b| f32::from_le_bytes(*b)),
             (3, Value::Int(v)) => ints.push(v as i64),
+            (5, Value::Bytes(b)) => numbers = Some(tensor(b)?.1),
             (4, Value::Bytes(b)) => text = std::str::from_utf8(b).ok(),
             (8, value) => push_ints(&mut ints, value)?,
             _ => {}
@@ -88,20 +104,27 @@ fn attribute<'a>(bytes: &'a [u8], node: &mut OnnxNode<'a>) -> Option<()> {
         node.strings.insert(name, text);
     } else if !ints.is_empty() {
         node.ints.insert(name, ints);
+    } else if let Some(float) = float {
+        node.floats.insert(name, float);
+    } else if let Some(numbers) = numbers {
+        node.tensors.insert(name, numbers);
     }
     Some(())
 }
 
-fn weight(bytes: &[u8]) -> Option<(&str, Vec<i64>)> {
-    let (mut name, mut dims) = ("", Vec::new());
+fn tensor(bytes: &[u8]) -> Option<(&str, OnnxTensor<'_>)> {
+    let (mut name, mut tensor) = ("", OnnxTensor::default());
     for field in Fields(bytes) {
         match field? {
-            (1, value) => push_ints(&mut dims, value)?,
+            (1, value) => push_ints(&mut tensor.dims, value)?,
+            (2, Value::Int(kind)) => tensor.kind = kind,
+            // Packed floats are their own little-endian bytes.
+            (4 | 9, Value::Bytes(b)) => tensor.data = Some(b),
             (8, Value::Bytes(b)) => name = std::str::from_utf8(b).ok()?,
             _ => {}
         }
     }
-    Some((name, dims))
+    Some((name, tensor))
 }
 
 /// A repeated integer comes one by one or packed.
@@ -113,7 +136,7 @@ fn push_ints(out: &mut Vec<i64>, value: Value<'_>) -> Option<()> {
                 out.push(varint(&mut b)? as i64);
             }
         }
-        Value::Fixed => {}
+        Value::Fixed(_) => {}
     }
     Some(())
 }
@@ -128,14 +151,14 @@ fn string(bytes: &[u8], number: u64) -> Option<Option<&str>> {
     Some(None)
 }
 
-enum Value<'a> {
+pub(super) enum Value<'a> {
     Int(u64),
     Bytes(&'a [u8]),
-    Fixed,
+    Fixed(&'a [u8]),
 }
 
 /// Iterates over the fields of one protobuf message; an inner `None` is damage and ends it.
-struct Fields<'a>(&'a [u8]);
+pub(super) struct Fields<'a>(pub(super) &'a [u8]);
 
 impl<'a> Iterator for Fields<'a> {
     type Item = Option<(u64, Value<'a>)>;
@@ -161,8 +184,8 @@ impl<'a> Fields<'a> {
                 let len = usize::try_from(varint(&mut self.0)?).ok()?;
                 Value::Bytes(self.skip(len)?)
             }
-            1 => self.skip(8).map(|_| Value::Fixed)?,
-            5 => self.skip(4).map(|_| Value::Fixed)?,
+            1 => Value::Fixed(self.skip(8)?),
+            5 => Value::Fixed(self.skip(4)?),
             _ => return None,
         };
         Some((key >> 3, value))

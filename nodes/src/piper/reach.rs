@@ -68,7 +68,7 @@ fn backwards(node: &OnnxNode<'_>, (a, b): (i64, i64), graph: &OnnxGraph<'_>) -> 
     if !matches!(auto, "NOTSET" | "") {
         return Err(format!("{} pads by `{auto}`", node.op));
     }
-    let shape = node.inputs.get(1).and_then(|w| graph.weights.get(w)).and_then(|dims| dims.last().copied());
+    let shape = node.inputs.get(1).and_then(|w| graph.weights.get(w)).and_then(|w| w.dims.last().copied());
     let kernel = node.ints.get("kernel_shape").and_then(|k| k.first().copied()).or(shape);
     let kernel = kernel.ok_or_else(|| format!("{} has no kernel size", node.op))?;
     let (stride, dilation) = (first(node, "strides", 1), first(node, "dilations", 1));

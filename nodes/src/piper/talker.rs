@@ -163,8 +163,7 @@ impl Voice {
     /// [`TalkError::Language`] if the voice is not English.
     pub fn utterance(&self, text: &str) -> Result<Utterance, TalkError> {
         if !self.config.is_english() {
-            let language = if self.config.language.is_empty() { &self.config.espeak } else { &self.config.language };
-            return Err(TalkError::Language { language: language.clone() });
+            return Err(TalkError::Language { language: self.config.spoken().to_owned() });
         }
         let phonemes = self.phonemizer().phonemes(&speakable(text));
         if !phonemes.symbols.chars().any(char::is_alphabetic) {

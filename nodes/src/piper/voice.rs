@@ -1,21 +1,28 @@
 //! A loaded Piper voice: one copy of the weights, shared by all sessions, and the runs that use it.
 //!
-//! Promises that a voice that loads has spoken once: the split between talker and vocoder was run, not only found.
+//! Promises that a voice that loads has spoken once: the split between talker and vocoder was run, not only found. The
+//! vocoder runs on kernels of our own where they know it ([`Vocoder`]), and else in the library, as the talker does.
 //! Errors name the file. All runs take one thread, so that a scheduler decides what runs beside what.
 //! Does not hold any state of a stream; that is [`Decoder`](super::Decoder)'s.
 
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use rten::{Model, NodeId, RunOptions, ThreadPool, Value, ValueOrView};
 use rten_tensor::NdTensor;
 
+use omni_flow_kernels::Tier;
+
 use super::config::{ConfigError, VoiceConfig};
+use super::cut::cut;
 use super::g2p::Phonemizer;
 use super::onnx::OnnxGraph;
 use super::reach::Reach;
-use super::split::{find_split, random_tensors};
+use super::split::{RandomTensor, Split, find_split, random_tensors};
 use super::talker::{Scales, TalkError};
+use super::vocoder::Vocoder;
+use super::weights::Refusal;
 
 /// Why a voice cannot be loaded.
 #[derive(Debug, thiserror::Error)]
@@ -52,6 +59,16 @@ pub enum VoiceError {
         /// The missing tensor.
         tensor: &'static str,
     },
+    /// A weight of the vocoder does not hold what it must.
+    #[error("{}: tensor `{tensor}` {what}; fetch the file again or use another voice", file.display())]
+    Weights {
+        /// The ONNX file.
+        file: PathBuf,
+        /// The tensor's name.
+        tensor: String,
+        /// What is wrong with it.
+        what: String,
+    },
     /// The voice cannot be split into talker and vocoder, and [`VoiceOptions::require_split`] is set.
     #[error("{} cannot be split into talker and vocoder: {searched}; load it without `require_split` to synthesise \
              whole sentences", file.display())]
@@ -76,8 +93,10 @@ pub enum VoiceError {
 pub struct VoiceOptions {
     /// Refuse a voice that cannot stream instead of synthesising whole sentences with it.
     pub require_split: bool,
-    /// Threads of one run; 0 means 1.
+    /// Threads of one run of the library; 0 means 1. Kernels of our own take one.
     pub threads: usize,
+    /// Run the vocoder in the library even where kernels of our own know it: the reference, and several times slower.
+    pub library: bool,
 }
 
 /// A Piper voice.
@@ -87,6 +106,8 @@ pub struct Voice {
     pub(super) nodes: Nodes,
     split: Result<Reach, String>,
     model: Model,
+    /// Instead of what `model` does not have then.
+    vocoder: Option<Vocoder>,
     pool: Arc<ThreadPool>,
     phonemizer: OnceLock<Phonemizer>,
 }
@@ -122,39 +143,64 @@ impl Voice {
         let config = VoiceConfig::parse(&read(json)?)
             .map_err(|source| VoiceError::Config { file: json.to_path_buf(), source })?;
         let bytes = read(onnx)?;
+        let found = Found::read(onnx, &bytes, config.speakers, options)?;
+        if let Some((vocoder, rest)) = found.own {
+            drop(bytes);
+            match Self::assemble(config.clone(), onnx, rest, &found.graph, Some(vocoder), options) {
+                Ok(voice) if voice.is_split() => return Ok(Arc::new(voice)),
+                Ok(voice) => tracing::debug!(file = %onnx.display(), why = ?voice.split.err(), "{IN_LIBRARY}"),
+                Err(why) => tracing::debug!(file = %onnx.display(), %why, "{IN_LIBRARY}"),
+            }
+            return Self::assemble(config, onnx, read(onnx)?, &found.graph, None, options).map(Arc::new);
+        }
+        Self::assemble(config, onnx, bytes, &found.graph, None, options).map(Arc::new)
+    }
+
+    /// Loads `bytes` into the library and says one word. With a vocoder they are a model that ends at the latents.
+    fn assemble(
+        config: VoiceConfig,
+        onnx: &Path,
+        bytes: Vec<u8>,
+        found: &Facts,
+        vocoder: Option<Vocoder>,
+        options: VoiceOptions,
+    ) -> Result<Self, VoiceError> {
         let file = onnx.to_path_buf();
-        let graph = OnnxGraph::parse(&bytes).unwrap_or_default();
-        let found = find_split(&graph);
-        let random = random_tensors(&graph);
-        let output_name = graph.outputs.first().copied().unwrap_or("output").to_owned();
-        drop(graph);
         let model =
             Model::load(bytes).map_err(|error| VoiceError::Model { file: file.clone(), reason: error.to_string() })?;
 
         let need =
             |name: &str, tensor| model.find_node(name).ok_or_else(|| VoiceError::Tensor { file: file.clone(), tensor });
         let is_input = |id: &NodeId| model.input_ids().contains(id);
+        let latents = found.split.as_ref().ok().and_then(|s| model.find_node(&s.latents));
         let nodes = Nodes {
             input: need("input", "input")?,
             lengths: need("input_lengths", "input_lengths")?,
             scales: need("scales", "scales")?,
             speaker: model.find_node("sid").filter(is_input),
-            output: need(&output_name, "output")?,
-            latents: found.as_ref().ok().and_then(|s| model.find_node(&s.latents)),
-            noise: random
+            output: match latents {
+                Some(id) if vocoder.is_some() => id,
+                _ => need(&found.output, "output")?,
+            },
+            latents,
+            noise: found
+                .random
                 .iter()
                 .filter_map(|r| Some((model.find_node(&r.like)?, model.find_node(&r.output)?)))
                 .collect(),
         };
-        let split = match (found, nodes.latents) {
+        let split = match (&found.split, nodes.latents) {
             (Ok(split), Some(_)) => Ok(split.reach),
             (Ok(split), None) => Err(format!("the runtime optimised `{}` away", split.latents)),
-            (Err(searched), _) => Err(searched),
+            (Err(searched), _) => Err(searched.clone()),
         };
         let pool = Arc::new(ThreadPool::with_num_threads(options.threads.max(1)));
-        let mut voice = Self { config, file, nodes, split, model, pool, phonemizer: OnceLock::new() };
+        let mut voice = Self { config, file, nodes, split, model, vocoder, pool, phonemizer: OnceLock::new() };
         voice.try_split();
         if let Err(searched) = &voice.split {
+            if voice.vocoder.is_some() {
+                return Ok(voice);
+            }
             if options.require_split {
                 return Err(VoiceError::Unsplit { file: voice.file, searched: searched.clone() });
             }
@@ -162,7 +208,7 @@ impl Voice {
         }
         let trial = voice.talk(&voice.trial(), Scales::of(&voice.config), 0, 0);
         match trial {
-            Ok(_) => Ok(Arc::new(voice)),
+            Ok(_) => Ok(voice),
             Err(source) => Err(VoiceError::Trial { file: voice.file, source }),
         }
     }
@@ -197,6 +243,11 @@ impl Voice {
         self.split.as_ref().err().map(String::as_str)
     }
 
+    /// Whether the vocoder runs on kernels of our own.
+    pub fn on_kernels(&self) -> bool {
+        self.vocoder.is_some()
+    }
+
     /// Text to phonemes for this voice; made at the first call (about 0.3 s), shared afterwards.
     pub fn phonemizer(&self) -> &Phonemizer {
         self.phonemizer.get_or_init(|| Phonemizer::new(self.config.is_british()))
@@ -207,10 +258,22 @@ impl Voice {
         self.split.is_ok()
     }
 
-    /// Runs the vocoder on frame-major latents. The audio has `hop` samples per frame.
-    pub(super) fn vocode(&self, rows: &[f32], width: usize, speaker: u32) -> Result<Vec<f32>, TalkError> {
+    /// The audio of the frames `keep` among frame-major latents, which are the frames around them that they depend on.
+    pub(super) fn vocode(
+        &self,
+        rows: &[f32],
+        width: usize,
+        speaker: u32,
+        keep: Range<usize>,
+    ) -> Result<Vec<f32>, TalkError> {
+        let Some(latents) = self.nodes.latents else { return Ok(rows[keep.start * width..keep.end * width].to_vec()) };
+        if let Some(vocoder) = &self.vocoder {
+            if width != vocoder.width() {
+                return Err(TalkError::Width { found: width, width: vocoder.width() });
+            }
+            return Ok(vocoder.run(rows, speaker as usize, keep));
+        }
         let frames = rows.len() / width.max(1);
-        let Some(latents) = self.nodes.latents else { return Ok(rows.to_vec()) };
         let mut columns = vec![0.0f32; frames * width];
         for (t, row) in rows.chunks_exact(width).enumerate() {
             for (c, &x) in row.iter().enumerate() {
@@ -223,13 +286,15 @@ impl Voice {
             inputs.push((id, NdTensor::from_data([1], vec![speaker as i32]).into()));
         }
         let audio = self.run(inputs, self.nodes.output)?;
-        let audio = floats(audio)?;
+        let mut audio = floats(audio)?;
         if audio.len() != frames * self.hop() {
             return Err(TalkError::Shape {
                 file: self.file.clone(),
                 what: format!("{frames} latent frames became {} samples, not {}", audio.len(), frames * self.hop()),
             });
         }
+        audio.truncate(keep.end * self.hop());
+        audio.drain(..keep.start * self.hop());
         Ok(audio)
     }
 
@@ -262,7 +327,7 @@ impl Voice {
             return;
         }
         let trial = self.talk(&self.trial(), Scales::of(&self.config), 0, 0);
-        let result = trial.and_then(|z| self.vocode(z.rows(), z.width(), 0));
+        let result = trial.and_then(|z| self.vocode(z.rows(), z.width(), 0, 0..z.frames()));
         if let Err(error) = result {
             self.split = Err(format!("the halves do not run apart: {error}"));
             self.nodes.latents = None;
@@ -272,6 +337,46 @@ impl Voice {
     /// A short word in symbols that every Latin voice has; an empty one is still valid.
     fn trial(&self) -> Vec<i32> {
         self.config.encode("ata").0
+    }
+}
+
+const IN_LIBRARY: &str = "the vocoder of this voice runs in the library";
+
+/// What the graph of a file says.
+struct Facts {
+    split: Result<Split, String>,
+    random: Vec<RandomTensor>,
+    output: String,
+}
+
+/// That, and a vocoder of our own with the rest of the file, if there is one.
+struct Found {
+    graph: Facts,
+    own: Option<(Vocoder, Vec<u8>)>,
+}
+
+impl Found {
+    fn read(file: &Path, bytes: &[u8], speakers: u32, options: VoiceOptions) -> Result<Self, VoiceError> {
+        let graph = OnnxGraph::parse(bytes).unwrap_or_default();
+        let split = find_split(&graph);
+        let mut own = None;
+        if let (Ok(split), false) = (&split, options.library) {
+            match Vocoder::read(&graph, split, Tier::current()) {
+                Ok(vocoder) if vocoder.speakers().is_some_and(|n| n < speakers as usize) => {
+                    tracing::debug!(file = %file.display(), why = "it has fewer speakers than it says", "{IN_LIBRARY}");
+                }
+                Ok(vocoder) => {
+                    tracing::debug!(file = %file.display(), bytes = vocoder.bytes(), "the vocoder runs on kernels");
+                    own = cut(bytes, &graph, &split.latents).map(|rest| (vocoder, rest));
+                }
+                Err(Refusal::Damaged { tensor, what }) => {
+                    return Err(VoiceError::Weights { file: file.to_path_buf(), tensor, what });
+                }
+                Err(why) => tracing::debug!(file = %file.display(), %why, "{IN_LIBRARY}"),
+            }
+        }
+        let output = graph.outputs.first().copied().unwrap_or("output").to_owned();
+        Ok(Self { graph: Facts { split, random: random_tensors(&graph), output }, own })
     }
 }
 
