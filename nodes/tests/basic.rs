@@ -286,6 +286,65 @@ async fn chunks_follow_their_policy_and_lose_nothing() {
     assert!(got.windows(2).all(|w| w[0].0.pts + w[0].0.len == w[1].0.pts));
 }
 
+/// Frames of 20 ms in each chunk of audio at 24 kHz.
+fn frames(got: &[(Stamp, Payload)]) -> Vec<usize> {
+    got.iter().map(|(_, p)| if let Payload::Audio(a) = p { a.frames() / 480 } else { 0 }).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_first_chunk_is_larger_the_more_streams_there_are() {
+    let g = graph(
+        "graph: g\nsession: { mode: turn, max-sessions: 4 }\nnodes:\n  mic: { use: session.in, audio: { rate: 24000 } }\n  \
+         c: { use: util.chunk, in: mic }\n  o: { use: session.out, in: c }\n",
+    )
+    .await;
+    let mut open = Vec::new();
+    for _ in 0..4 {
+        let mut s = g.open().unwrap();
+        let (mut mic, mut out) = (s.input("mic").unwrap(), s.output("o").unwrap());
+        mic.send(mono(24_000, vec![0.0; 480])).await.unwrap();
+        // Taken by its node before the next one comes.
+        tokio::time::sleep(Duration::from_millis(1)).await;
+        let got = out.next();
+        assert!(tokio::time::timeout(Duration::from_millis(1), got).await.is_err(), "one frame is no chunk yet");
+        open.push((s, mic, out));
+    }
+    // Steps 2, 4, 8, 16 by the share of the four that were there: none, one, two, three.
+    for (first, (_s, mut mic, mut out)) in [2, 4, 8, 8].into_iter().zip(open) {
+        for _ in 0..40 {
+            mic.send(mono(24_000, vec![0.0; 480])).await.unwrap();
+        }
+        mic.end();
+        let sizes = frames(&all(&mut out).await.0);
+        assert_eq!((sizes[0], sizes[1]), (first, 25), "{sizes:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn adaptive_chunks_know_how_long_a_frame_of_audio_plays() {
+    let g = graph(&format!(
+        "{MICROPHONE}  c: {{ use: util.chunk, adaptive: true, initial: 4, in: mic }}\n  o: {{ use: session.out, in: c }}\n"
+    ))
+    .await;
+    let mut s = g.open().unwrap();
+    let (mut mic, mut out) = (s.input("mic").unwrap(), s.output("o").unwrap());
+    // Made in 10 ms, played for 20: headroom grows by half of what is made. Taken for 80 ms long, as frames of a codec
+    // are, it would be there at once, and the third chunk full.
+    let feed = async {
+        for _ in 0..120 {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+            mic.send(mono(24_000, vec![0.0; 480])).await.unwrap();
+        }
+        mic.end();
+    };
+    let ((), (got, _)) = tokio::join!(feed, all(&mut out));
+    let sizes = frames(&got);
+    assert_eq!(sizes.iter().sum::<usize>(), 120);
+    assert_eq!(sizes[0], 4);
+    assert!(sizes[1..4].iter().all(|n| *n < 12), "{sizes:?}");
+    assert!(sizes.windows(2).rev().skip(1).all(|w| w[0] <= w[1]), "they never shrink: {sizes:?}");
+}
+
 fn data(path: &str) -> String {
     format!("{}/../tests/data/{path}", env!("CARGO_MANIFEST_DIR"))
 }

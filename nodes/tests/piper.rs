@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock};
 
-use omni_flow_nodes::piper::{Decoder, Latents, Scales, Voice, VoiceError, VoiceOptions, Window};
+use omni_flow_nodes::piper::{Decoder, Latents, Scales, TalkError, Voice, VoiceError, VoiceOptions, Window};
 
 const SENTENCE: &str = "The capital of Italy is Rome, and it has been so since the year 1871.";
 
@@ -20,7 +20,10 @@ fn files() -> Option<(PathBuf, PathBuf)> {
 
 static VOICE: LazyLock<Option<Arc<Voice>>> = LazyLock::new(|| {
     let (onnx, json) = files()?;
-    Some(Voice::load_with(&onnx, &json, VoiceOptions { require_split: true, threads: 1 }).expect("the voice loads"))
+    Some(
+        Voice::load_with(&onnx, &json, VoiceOptions { require_split: true, ..VoiceOptions::default() })
+            .expect("the voice loads"),
+    )
 });
 
 macro_rules! voice {
@@ -79,6 +82,64 @@ fn pieces_join_to_the_whole_exactly() {
             assert_eq!(error, 0.0, "chunks of {chunk}, {window:?}");
         }
     }
+}
+
+#[test]
+fn kernels_and_library_say_the_same() {
+    let voice = voice!();
+    assert!(voice.on_kernels());
+    let (onnx, json) = files().expect("there is a voice");
+    let options = VoiceOptions { require_split: true, library: true, ..VoiceOptions::default() };
+    let library = Voice::load_with(&onnx, &json, options).expect("the voice loads");
+    assert!(!library.on_kernels());
+    let z = latents(voice, "Good morning to you.", 9);
+    // The talker does not notice that the other half of its file is not there.
+    assert_eq!(z, latents(&library, "Good morning to you.", 9));
+    let [ours, theirs] = [voice, &library].map(|v| speak(&mut Decoder::new(v.clone(), Window::default()), &z, 25));
+    assert_eq!(ours.len(), theirs.len());
+    let square = |v: f64| v * v;
+    let power: f64 = theirs.iter().map(|v| square(f64::from(*v))).sum();
+    let error: f64 = ours.iter().zip(&theirs).map(|(a, b)| square(f64::from(*a) - f64::from(*b))).sum();
+    let snr = 10.0 * (power / error).log10();
+    println!("signal to noise: {snr:.1} dB");
+    assert!(snr >= 100.0, "{snr} dB");
+}
+
+#[test]
+fn latents_of_another_width_are_refused() {
+    let voice = voice!();
+    let mut decoder = Decoder::new(voice.clone(), Window::default());
+    decoder.push(&[0.0; 40 * 100], 100).unwrap();
+    assert!(matches!(decoder.step(), Err(TalkError::Width { found: 100, width: 192 })));
+}
+
+#[test]
+fn a_weight_that_is_no_number_is_named() {
+    let Some((real, json)) = files() else {
+        println!("skipped: the cache has no models/piper-joe (omni-flow models pull piper-joe)");
+        return;
+    };
+    const NAME: &[u8] = b"dec.conv_post.weight";
+    let mut bytes = std::fs::read(real).unwrap();
+    // Its own record has its shape before its name, and its numbers behind that.
+    let shape = [8, 1, 8, 32, 8, 7];
+    let record = bytes.windows(shape.len()).position(|w| w == shape).expect("the weight is there");
+    let name = record + bytes[record..].windows(NAME.len()).position(|w| w == NAME).unwrap() + NAME.len();
+    assert_eq!(bytes[name], 0x4a, "numbers follow the name");
+    let numbers = name + 1 + bytes[name + 1..].iter().position(|b| *b < 0x80).unwrap() + 1;
+    bytes[numbers + 8..numbers + 12].copy_from_slice(&f32::NAN.to_le_bytes());
+    let dir = std::env::temp_dir().join(format!("omni-flow-piper-nan-{}", std::process::id()));
+    std::fs::create_dir_all(&dir).unwrap();
+    let onnx = dir.join("voice.onnx");
+    std::fs::write(&onnx, bytes).unwrap();
+    let error = Voice::load(&onnx, &json).unwrap_err();
+    std::fs::remove_dir_all(&dir).unwrap();
+    assert!(matches!(error, VoiceError::Weights { .. }), "{error}");
+    let text = error.to_string();
+    assert!(
+        text.contains("`dec.conv_post.weight`") && text.contains("NaN at 2") && text.contains("voice.onnx"),
+        "{text}"
+    );
 }
 
 #[test]
@@ -196,4 +257,73 @@ fn damaged_files_are_named() {
         assert!(cut.to_string().contains("voice.onnx"), "{cut}");
     }
     std::fs::remove_dir_all(&dir).unwrap();
+}
+
+/// What a session of `text -> talker -> voice -> out` gives for some answers, each sent as a whole: length in samples and
+/// whether it ends a segment, chunk by chunk.
+fn answers(texts: &[&str]) -> Vec<(usize, bool)> {
+    use omni_flow::{CheckCx, Clock, Engine, Event, GraphFile, Payload, Terminal};
+    let yaml = "graph: g\nsession: { mode: turn }\nnodes:\n  ask: { use: session.in, kind: text }\n  sentences: { use: text.sentences, in: ask }\n  \
+                talker: { use: model.talker, in: sentences }\n  voice: { use: model.code2wav, in: talker }\n  \
+                playout: { use: speech.playout, in: { from: voice, window: { items: 2, span: 10s } } }\n  o: { use: session.out, in: voice }\n  p: { use: session.out, in: playout.audio }\n";
+    let file = GraphFile::parse("test.yaml", yaml).unwrap();
+    let known = omni_flow_nodes::registry::registry().unwrap();
+    let (plan, _) = file.check(&known, &CheckCx::default()).unwrap_or_else(|d| panic!("{d}"));
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
+    runtime.block_on(async {
+        let engine = Engine::builder().clock(Clock::tokio()).inline().offline(true).build().unwrap();
+        let graph = engine.start(plan).await.unwrap();
+        let mut session = graph.open().unwrap();
+        let (mut ask, mut out) = (session.input("ask").unwrap(), session.output("o").unwrap());
+        let mut played = session.output("p").unwrap();
+        let feed = async {
+            for text in texts {
+                ask.send_last(Arc::<str>::from(*text)).await.unwrap();
+            }
+            ask.end();
+        };
+        let take = async {
+            let mut got = Vec::new();
+            loop {
+                match out.next().await {
+                    Event::Data(stamp, Payload::Audio(a)) => got.push((a.frames(), stamp.last)),
+                    Event::End(end) => {
+                        assert!(matches!(end, Terminal::End), "{end:?}");
+                        return got;
+                    }
+                    other => panic!("{other:?}"),
+                }
+            }
+        };
+        let play = async { while !matches!(played.next().await, Event::End(_)) {} };
+        let (_, got, ()) = tokio::join!(feed, take, play);
+        session.wait().await.unwrap();
+        got
+    })
+}
+
+#[test]
+fn an_answer_of_nothing_that_can_be_spoken_has_its_end() {
+    if files().is_none() {
+        println!("skipped: the cache has no models/piper-joe (omni-flow models pull piper-joe)");
+        return;
+    }
+    assert_eq!(answers(&["😀"]), [(0, true)]);
+    assert_eq!(answers(&["Привет, мир.", ""]), [(0, true), (0, true)]);
+    // More of them than the edge of a player has room for: none keeps its credit.
+    assert_eq!(answers(&["👍"; 10]), [(0, true); 10]);
+    // What can be spoken before and after is; each answer ends in a mark.
+    let got = answers(&["Привет. Yes.", "😀", "No. 😀"]);
+    assert!(got.last().unwrap().1);
+    let ends: Vec<usize> = got.iter().enumerate().filter(|(_, g)| g.1).map(|(i, _)| i).collect();
+    let sums: Vec<usize> = ends
+        .iter()
+        .scan(0, |from, to| {
+            let sum = got[*from..=*to].iter().map(|g| g.0).sum();
+            *from = to + 1;
+            Some(sum)
+        })
+        .collect();
+    let spoken: Vec<bool> = sums.iter().map(|s| *s > 4000).collect();
+    assert_eq!(spoken, [true, false, true, false], "{got:?}");
 }

@@ -41,6 +41,8 @@ pub struct ChunkConfig {
     pub factor: Option<f64>,
     /// Doubling: the largest chunk, default 4 × `size`.
     pub max: Option<i64>,
+    /// Time to make a frame through its playing time, as measured: only for what `check` says of the policy.
+    pub rtf: Option<f64>,
 }
 
 /// Why a `chunk:` block was refused.

@@ -15,7 +15,9 @@ mod continuity;
 mod initial;
 pub mod node;
 mod padding;
+mod port;
 mod reference;
+mod streams;
 mod watermark;
 
 pub use adaptive::{Adaptive, Headroom};
@@ -24,5 +26,7 @@ pub use config::{ChunkConfig, ChunkConfigError, ChunkWarning, Initial, Policy};
 pub use continuity::{RampReport, RampStep, check_ramp, ramp_limit};
 pub use initial::{Load, dynamic_initial, initial_for, largest_step};
 pub use padding::PaddingFilter;
+pub use port::{in_words, of_port, option_error};
 pub use reference::{DEFAULT_REFERENCE_FRAMES, ReferenceFrames};
+pub use streams::{Active, Streams};
 pub use watermark::{Watermark, WatermarkError};

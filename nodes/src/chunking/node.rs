@@ -5,13 +5,13 @@
 
 use omni_flow::units::Dur;
 use omni_flow::{
-    Body, Buf, BuildCx, BuildError, Ctx, Dtype, Event, Make, MediaTime, Medium, Node, NodeError, Opt, OptionError,
-    Payload, Pcm, Port, SampleType, Schema, Sent, Stamp, Tensor, Terminal, Tokens,
+    Body, Buf, BuildCx, BuildError, ChunkNotes, Ctx, Dtype, Event, Make, MediaTime, Medium, Node, NodeError, Opt,
+    OptionError, Payload, Pcm, Port, SampleType, Schema, Sent, Stamp, Tensor, Terminal, Tokens,
 };
 use serde::Deserialize;
 use thiserror::Error;
 
-use super::{ChunkConfig, Chunker, Policy, StreamStart};
+use super::{Active, ChunkConfig, Chunker, Policy, StreamStart, Streams, in_words, option_error};
 
 /// The node type.
 pub struct Chunk;
@@ -30,6 +30,7 @@ pub struct ChunkOptions {
     delta_min: Option<i64>,
     factor: Option<f64>,
     max: Option<i64>,
+    rtf: Option<f64>,
     frame: Option<Dur>,
     #[serde(default = "one")]
     tokens_per_frame: usize,
@@ -39,8 +40,8 @@ fn one() -> usize {
 }
 
 impl ChunkOptions {
-    fn policy(&self) -> Result<Policy, super::ChunkConfigError> {
-        let config = ChunkConfig {
+    fn config(&self) -> ChunkConfig {
+        ChunkConfig {
             size: self.size,
             initial: self.initial,
             ramp: self.ramp.clone(),
@@ -51,12 +52,11 @@ impl ChunkOptions {
             delta_min: self.delta_min,
             factor: self.factor,
             max: self.max,
-        };
-        let (policy, warnings) = config.policy()?;
-        for w in warnings {
-            tracing::warn!("util.chunk: {w}");
+            rtf: self.rtf,
         }
-        Ok(policy)
+    }
+    fn policy(&self) -> Result<Policy, super::ChunkConfigError> {
+        self.config().policy().map(|(policy, _)| policy)
     }
 }
 
@@ -115,6 +115,11 @@ impl Form {
             }
         })
     }
+    /// Playing time of a frame, ms.
+    fn play_ms(&self, c: &ChunkOptions) -> f64 {
+        let usual = if matches!(self, Self::Audio { .. }) { 20.0 } else { 80.0 };
+        c.frame.map_or(usual, |d| d.0.as_secs_f64() * 1e3)
+    }
     fn frame_bytes(&self, c: &ChunkOptions) -> usize {
         match self {
             Self::Audio { rate, channels, sample } => {
@@ -138,10 +143,16 @@ struct Held {
     pts: MediaTime,
     len: MediaTime,
     stamp: Stamp,
+    _active: Active,
 }
 
 struct Chunking {
     options: ChunkOptions,
+    policy: Policy,
+    /// Of all sessions, and how many there may be.
+    streams: Streams,
+    slots: usize,
+    /// Of the segment in work.
     chunker: Chunker,
     held: Option<Held>,
 }
@@ -167,15 +178,14 @@ impl Chunking {
         {
             return Err(ChunkError::Changed(format!("{:?}", h.form), format!("{form:?}")).into());
         }
-        let frame = form.frame_bytes(&self.options).max(1);
-        let h = self.held.get_or_insert_with(|| Held {
-            form,
-            frame,
-            bytes: Vec::new(),
-            counted: 0,
-            pts: stamp.pts,
-            len: MediaTime::ZERO,
-            stamp,
+        let (policy, chunker) = (&self.policy, &mut self.chunker);
+        let h = self.held.get_or_insert_with(|| {
+            // A segment begins: its first chunk is chosen by the load that it finds.
+            let (active, load) = self.streams.begin(self.slots);
+            let (frame, play_ms) = (form.frame_bytes(&self.options).max(1), form.play_ms(&self.options));
+            *chunker = Chunker::new(policy.clone(), StreamStart { requested_initial: None, load, play_ms });
+            let (pts, len) = (stamp.pts, MediaTime::ZERO);
+            Held { form, frame, bytes: Vec::new(), counted: 0, pts, len, stamp, _active: active }
         });
         if h.bytes.is_empty() {
             (h.pts, h.len) = (stamp.pts, MediaTime::ZERO);
@@ -262,7 +272,7 @@ impl Make for Chunk {
         let any = omni_flow::Kind::of(Medium::Any);
         Schema::new("Joins frames of audio, tokens or tensor rows into chunks by a chunk policy")
             .input(Port::new("in", any.clone(), "audio, tokens or a tensor"))
-            .output(Port::new("out", any, "the same in chunks").like("in"))
+            .output(Port::new("out", any, "the same in chunks").like("in").segments())
             .option(Opt::new("size", "integer", "25", "frames of a full chunk"))
             .option(Opt::maybe("initial", "integer", "frames of the first chunk; 0: as `size`; default: by load"))
             .option(Opt::maybe("ramp", "list", "frames of the first chunks, at least two entries; replaces `initial`"))
@@ -273,18 +283,17 @@ impl Make for Chunk {
             .option(Opt::new("delta-min", "integer", "2", "adaptive: least growth per chunk"))
             .option(Opt::maybe("factor", "number", "doubling: chunk i has size x factor^i frames"))
             .option(Opt::maybe("max", "integer", "doubling: largest chunk, default 4 x size"))
+            .option(Opt::maybe(
+                "rtf",
+                "number",
+                "time to make a frame through its playing time: what `check` judges by",
+            ))
             .option(Opt::maybe("frame", "duration", "playing time of a frame; audio: default 20ms, else 80ms"))
             .option(Opt::new("tokens-per-frame", "integer", "1", "tokens that make a frame"))
             .example("chunks: { use: util.chunk, size: 25, initial: 4, in: talker }")
     }
     fn refine(config: &Self::Config, _: &mut Schema) -> Result<(), OptionError> {
-        if let Err(e) = config.policy() {
-            let text = e.to_string();
-            let name = |key: &str| text.contains(&format!("`chunk.{key}"));
-            let keys = ["initial", "ramp", "min", "margin", "divisor", "delta-min", "factor", "max", "size"];
-            let option = keys.into_iter().find(|k| name(&k.replace('-', "_"))).unwrap_or("size");
-            return Err(OptionError::new(option, text.replace("chunk.", ""), "see `omni-flow nodes util.chunk`"));
-        }
+        config.config().policy().map_err(|e| option_error(&e, ""))?;
         if !(1..=4096).contains(&config.tokens_per_frame) {
             return Err(OptionError::new("tokens-per-frame", "is outside 1 to 4096", "write for instance 1"));
         }
@@ -293,13 +302,25 @@ impl Make for Chunk {
         }
         Ok(())
     }
-    fn build(config: &Self::Config, _: &BuildCx) -> Result<Body, BuildError> {
+    fn chunks(config: &Self::Config, cx: &BuildCx) -> Result<ChunkNotes, OptionError> {
+        if cx.chunk.is_some() {
+            let words = "the policy of `util.chunk` stands in its own options";
+            return Err(OptionError::new("chunk", words, "write its keys beside `use`"));
+        }
+        let (policy, warnings) = config.config().policy().map_err(|e| option_error(&e, ""))?;
+        let ports = vec![("out".to_owned(), in_words(&policy, config.rtf))];
+        Ok(ChunkNotes { ports, warnings: warnings.iter().map(|w| w.to_string().replace("chunk.", "")).collect() })
+    }
+    fn build(config: &Self::Config, cx: &BuildCx) -> Result<Body, BuildError> {
         let options = config.clone();
         let policy = options.policy().map_err(BuildError::from_error)?;
-        let play_ms = options.frame.map_or(80.0, |d| d.0.as_secs_f64() * 1e3);
+        let (streams, slots) = (Streams::default(), cx.slots);
         Ok(Body::node(move || Chunking {
             options: options.clone(),
-            chunker: Chunker::new(policy.clone(), StreamStart { play_ms, ..StreamStart::default() }),
+            policy: policy.clone(),
+            streams: streams.clone(),
+            slots,
+            chunker: Chunker::new(policy.clone(), StreamStart::default()),
             held: None,
         }))
     }

@@ -10,12 +10,12 @@ use omni_flow::units::Dur;
 use omni_flow::{
     Body, BuildCx, BuildError, Ctx, Make, MediaTime, Node, NodeError, Opt, OptionError, Out, Pcm, Port, Schema, Sent,
 };
+use omni_flow_media::file::{AudioFile, AudioFileError, Input};
 use omni_flow_media::resample::Quality;
 use serde::Deserialize;
 use tokio::sync::mpsc;
 
 use super::located;
-use super::reader::{ReadError, Reader};
 use crate::audio::convert::{Converted, Converter};
 use crate::audio::{check_channels, check_frame, check_rate, f32_audio, pcm, samples_in};
 use crate::frame::{Framer, Tail};
@@ -45,41 +45,46 @@ fn twenty() -> Dur {
 
 /// Where blocks come from.
 enum Blocks {
-    File(Reader),
+    File(AudioFile),
     /// Blocks of standard input, read ahead by at most [`AHEAD`].
-    Pipe(mpsc::Receiver<Result<Block, ReadError>>),
+    Pipe(mpsc::Receiver<Result<Block, AudioFileError>>),
 }
 
-/// Interleaved audio at a rate with so many channels; and how much was damaged so far.
+/// Interleaved audio at a rate with so many channels; how much was damaged, and how much is known to be missing, so far.
 struct Block {
     rate: u32,
     channels: u16,
     samples: Vec<f32>,
     damage: u64,
+    missing: Option<std::time::Duration>,
 }
 
 const AHEAD: usize = 4;
 
-fn block(r: &mut Reader) -> Result<Option<Block>, ReadError> {
+/// The next block; without samples at the end of the file.
+fn block(file: &mut AudioFile) -> Result<Block, AudioFileError> {
     let mut samples = Vec::new();
-    let more = r.next(&mut samples)?;
-    Ok(more.then(|| Block { rate: r.rate(), channels: r.channels(), samples, damage: r.damage() }))
+    file.next(&mut samples)?;
+    let spec = file.spec();
+    let (rate, channels) = (spec.rate(), spec.layout().channels());
+    Ok(Block { rate, channels, samples, damage: file.damage(), missing: file.missing() })
 }
 
 impl Blocks {
     async fn open(path: PathBuf, cx: &Ctx) -> Result<Self, NodeError> {
         if path.as_os_str() != "-" {
-            return Ok(Self::File(cx.offload(&cx.arrival(), move || Reader::open(&path)).await??));
+            return Ok(Self::File(cx.offload(&cx.arrival(), move || AudioFile::open(&path)).await??));
         }
         let (tx, rx) = mpsc::channel(AHEAD);
         let read = move || {
-            let mut reader = match Reader::pipe(std::io::stdin(), "standard input") {
-                Ok(r) => r,
+            let mut file = match AudioFile::new(Input::pipe(std::io::stdin()), "standard input") {
+                Ok(f) => f,
                 Err(e) => return drop(tx.blocking_send(Err(e))),
             };
-            while let Some(b) = block(&mut reader).transpose() {
-                let failed = b.is_err();
-                if tx.blocking_send(b).is_err() || failed {
+            loop {
+                let b = block(&mut file);
+                let last = b.as_ref().map_or(true, |b| b.samples.is_empty());
+                if tx.blocking_send(b).is_err() || last {
                     return;
                 }
             }
@@ -96,7 +101,7 @@ impl Blocks {
                         (reader, b)
                     })
                     .await?;
-                Ok((Self::File(reader), b?))
+                Ok((Self::File(reader), Some(b?)))
             }
             Self::Pipe(mut rx) => {
                 let b = rx.recv().await.transpose()?;
@@ -184,7 +189,8 @@ impl Node for Reading {
         let mut converter = Converter::new(config.rate, config.channels, Quality::Good);
         let mut sender = Sender { out: cx.output("out")?, config, line: None };
         let mut blocks = Blocks::open(path.clone(), &cx).await?;
-        let (mut at, mut damage, mut rate) = (0u64, 0, 0);
+        let name = if path.as_os_str() == "-" { "standard input".to_owned() } else { path.display().to_string() };
+        let (mut at, mut damage, mut rate, mut told) = (0u64, 0, 0, false);
         loop {
             let (later, next) = tokio::select! {
                 biased;
@@ -192,13 +198,21 @@ impl Node for Reading {
                 next = blocks.next(&cx) => next?,
             };
             blocks = later;
+            if let Some(b) = &next {
+                damage = b.damage;
+                if let Some(missing) = b.missing.filter(|_| !std::mem::replace(&mut told, b.missing.is_some())) {
+                    let ms = missing.as_millis().max(1);
+                    tracing::warn!(node = cx.path(), "`{name}` was cut short: {ms} ms less than its header states");
+                }
+            }
+            let next = next.filter(|b| !b.samples.is_empty());
             let ended = next.is_none();
             let mut made = Vec::new();
             match next {
                 Some(b) => {
                     let audio = pcm(b.rate, b.channels, b.samples)?;
                     let pts = MediaTime::from_samples(at, b.rate);
-                    (damage, rate) = (b.damage, sender.config.rate.unwrap_or(b.rate));
+                    rate = sender.config.rate.unwrap_or(b.rate);
                     at += audio.frames() as u64;
                     converter.push(pts, &audio, &mut made)?;
                 }
@@ -214,11 +228,15 @@ impl Node for Reading {
             }
         }
         if at == 0 {
-            return Err(InError::Empty { path: path.display().to_string() }.into());
+            return Err(InError::Empty { path: name }.into());
         }
         if damage > 0 {
-            let path = path.display().to_string();
-            tracing::warn!(node = cx.path(), path, damage, "parts of the file could not be decoded and were left out");
+            tracing::warn!(
+                node = cx.path(),
+                path = name,
+                damage,
+                "parts of the file could not be decoded and were left out"
+            );
         }
         sender.end(&cx).await?;
         Ok(())
@@ -261,7 +279,7 @@ impl Make for FileIn {
         let (config, path) = (config.clone(), located(&cx.folder, &config.path));
         // A missing or foreign file stops the start, not the first session. A pipe would lose its first bytes.
         if path.metadata().map_or(path.as_os_str() != "-", |m| m.is_file()) {
-            Reader::open(&path).map_err(BuildError::from_error)?;
+            AudioFile::open(&path).map_err(BuildError::from_error)?;
         }
         Ok(Body::node(move || Reading { config: config.clone(), path: path.clone() }))
     }

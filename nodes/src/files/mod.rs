@@ -2,7 +2,6 @@
 
 pub mod input;
 pub mod output;
-pub mod reader;
 pub mod sink;
 
 use std::path::{Path, PathBuf};

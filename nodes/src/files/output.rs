@@ -147,6 +147,8 @@ impl Node for Writing {
         let mut expected = None;
         loop {
             match input.next().await {
+                // The end of an answer in which nothing was spoken.
+                Event::Data(_, audio) if audio.is_empty() => {}
                 Event::Data(stamp, audio) => {
                     let now = (audio.rate(), audio.channels());
                     let mut s = match sink.take() {
@@ -217,8 +219,12 @@ impl Make for FileOut {
             return Err(OptionError::new("bitrate", words, "write for instance `bitrate: 32000`"));
         }
         if config.container().is_none() {
-            let words = format!("`{}` has no extension that says what to write", config.path);
-            return Err(OptionError::new("path", words, "end it in .wav or .opus, or add `format: wav`"));
+            let words = match std::path::Path::new(&config.path).extension() {
+                Some(e) => format!("`{}`: no audio is written as .{}", config.path, e.display()),
+                None => format!("`{}` has no extension that says what to write", config.path),
+            };
+            let hint = "end it in .wav or .wave (WAV), or .ogg, .opus or .oga (Ogg Opus), or add `format: wav`";
+            return Err(OptionError::new("path", words, hint));
         }
         Ok(())
     }

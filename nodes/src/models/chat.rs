@@ -13,6 +13,7 @@ use serde::Deserialize;
 
 use super::files::pick;
 use super::{fetch, look, remote};
+use crate::catalogue::Task;
 use crate::chat::{Builtin, ChatModel, ChatOptions, ChatSlot, Message, Sampling, Step};
 
 /// The node type `model.chat`.
@@ -111,7 +112,10 @@ impl Make for ModelChat {
     fn schema() -> Schema {
         Schema::new("A language model that holds a conversation: what the user said in, the answer out as it is made")
             .input(Port::new("in", Kind::of(Medium::Text), "what the user said, one whole turn per chunk"))
-            .output(Port::new("text", Kind::of(Medium::Text), "the answer, piece by piece; the last piece is marked"))
+            .output(
+                Port::new("text", Kind::of(Medium::Text), "the answer, piece by piece; the last piece is marked")
+                    .segments(),
+            )
             .option(Opt::new(
                 "model",
                 "text",
@@ -179,13 +183,13 @@ impl Make for ModelChat {
         Ok(())
     }
     fn look(config: &ChatConfig, cx: &BuildCx) -> Result<(), OptionError> {
-        if config.base_url.is_some() { Ok(()) } else { look("model", &config.model, cx) }
+        if config.base_url.is_some() { Ok(()) } else { look(Task::Chat, "model", &config.model, cx) }
     }
     fn build(config: &ChatConfig, cx: &BuildCx) -> Result<Body, BuildError> {
         if config.base_url.is_some() {
             return remote::build(config, cx);
         }
-        let files = fetch(&config.model, cx)?;
+        let files = fetch(Task::Chat, &config.model, cx)?;
         let gguf = pick(&files, &["gguf"], "model file")?;
         let template = config.builtin().map_err(BuildError::from_error)?;
         let options = ChatOptions { context_tokens: config.context, template, ..ChatOptions::default() };

@@ -12,6 +12,7 @@ use serde::Deserialize;
 
 use super::look;
 use super::talker::{default_voice, voice};
+use crate::catalogue::Task;
 use crate::piper::{Decoder, Voice, Window};
 
 /// The node type `model.code2wav`.
@@ -44,7 +45,7 @@ impl Make for ModelCode2wav {
         let audio = Kind { channels: Some(1), sample: Some(SampleType::F32), ..Kind::of(Medium::Audio) };
         Schema::new("The second half of a Piper voice: latents of `model.talker` in, audio out while it is made")
             .input(Port::new("in", Kind::of(Medium::Tensor), "[frames, width] f32; a marked piece ends its sentence"))
-            .output(Port::new("audio", audio, "mono f32 at the voice's rate (22050 Hz for most)"))
+            .output(Port::new("audio", audio, "mono f32 at the voice's rate (22050 Hz for most)").segments())
             .option(Opt::new("voice", "text", "piper-joe", "the voice, the same as the talker's"))
             .option(Opt::new("speaker", "integer", "0", "speaker of a voice with several"))
             .option(Opt::new("first", "integer", "22", "most frames of a sentence's first piece of audio"))
@@ -61,7 +62,7 @@ impl Make for ModelCode2wav {
         Ok(())
     }
     fn look(config: &Code2wavConfig, cx: &BuildCx) -> Result<(), OptionError> {
-        look("voice", &config.voice, cx)
+        look(Task::SpeechSynthesis, "voice", &config.voice, cx)
     }
     fn build(config: &Code2wavConfig, cx: &BuildCx) -> Result<Body, BuildError> {
         let voice = voice(&config.voice, cx)?;
@@ -88,6 +89,8 @@ struct Sounding {
     closing: bool,
     /// Samples made in this answer.
     at: u64,
+    /// Numbers in a frame, once one has come.
+    width: usize,
 }
 
 /// Most frames held at once: 8 minutes of speech.
@@ -101,10 +104,11 @@ impl Stage for Code2wavStage {
     fn open(&self, _: SlotId) -> Result<Sounding, StageError> {
         let mut decoder = Decoder::new(self.voice.clone(), self.window);
         decoder.set_speaker(self.speaker).map_err(StageError::failed)?;
-        Ok(Sounding { decoder, stamp: Stamp::default(), closing: false, at: 0 })
+        Ok(Sounding { decoder, stamp: Stamp::default(), closing: false, at: 0, width: 0 })
     }
     fn slot_bytes(&self, slot: &Sounding) -> u64 {
-        (slot.decoder.pending() + 2 * self.voice.context()) as u64 * 192 * 4
+        let frames = slot.decoder.pending() + 2 * self.voice.context();
+        (frames * slot.width * size_of::<f32>()) as u64
     }
     fn accept(&self, slot: &mut Sounding, stamp: &Stamp, input: Tensor) -> Result<(), StageError> {
         let [frames, width] = input.shape[..] else {
@@ -119,6 +123,7 @@ impl Stage for Code2wavStage {
         slot.stamp = *stamp;
         if frames > 0 {
             slot.decoder.push(&input.buf.typed::<f32>(), width).map_err(StageError::failed)?;
+            slot.width = width;
         }
         if stamp.last {
             slot.decoder.finish();
@@ -136,7 +141,12 @@ impl Stage for Code2wavStage {
         if ended {
             slot.closing = false;
         }
-        let Some(samples) = audio else { return Ok(()) };
+        // A segment without audio, or whose audio has left already, ends in a chunk without samples.
+        let samples = match audio {
+            Some(samples) => samples,
+            None if ended => Vec::new(),
+            None => return Ok(()),
+        };
         let rate = self.voice.sample_rate();
         let (at, n) = (slot.at, samples.len() as u64);
         slot.at += n;

@@ -17,7 +17,10 @@ pub use chat::ModelChat;
 #[cfg(feature = "piper")]
 pub use code2wav::ModelCode2wav;
 pub use files::fetch;
-pub(crate) use files::{look, onnx};
+#[cfg(any(feature = "silero", feature = "whisper", feature = "chat", feature = "piper"))]
+pub(crate) use files::look;
+#[cfg(feature = "silero")]
+pub(crate) use files::onnx;
 #[cfg(feature = "piper")]
 pub use talker::ModelTalker;
 #[cfg(feature = "whisper")]

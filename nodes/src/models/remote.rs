@@ -83,8 +83,11 @@ async fn tell(
     while let Some(event) = stream.next().await? {
         let sent = match event {
             RemoteEvent::Text(t) => {
-                said.push_str(&t);
-                out.send(stamp, t.into()).await
+                let sent = out.send(stamp, t.as_str().into()).await;
+                if sent == Sent::Queued {
+                    said.push_str(&t);
+                }
+                sent
             }
             RemoteEvent::Done { .. } => out.send(&stamp.last(true), "".into()).await,
         };

@@ -1,21 +1,23 @@
 //! `model.talker`: sentences in, latents out, in the pieces that the node's `chunk` policy says. A shared stage; one
-//! sentence is one unit of work. The phonemes are made in it.
+//! sentence is one unit of work. The phonemes are made in it. What the voice cannot speak is left out and told; an answer
+//! of nothing else still has its end, a piece without frames.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use omni_flow::shared::{Member, SlotId, Stage, StageError};
 use omni_flow::{
-    Body, BuildCx, BuildError, Kind, Make, MediaTime, Medium, Mono, Opt, OptionError, Port, Schema, Stamp, Tensor,
+    Body, BuildCx, BuildError, ChunkNotes, Kind, Make, MediaTime, Medium, Mono, Opt, OptionError, Port, Schema, Stamp,
+    Tensor,
 };
 use serde::Deserialize;
 
 use super::files::pick;
 use super::{fetch, look};
-use crate::catalogue::ModelFiles;
-use crate::chunking::{ChunkConfig, Chunker, Load, Policy, StreamStart};
-use crate::piper::{MAX_IDS, Scales, Voice};
+use crate::catalogue::{ModelFiles, Task};
+use crate::chunking::{Active, Chunker, Load, Policy, StreamStart, Streams, in_words, of_port, option_error};
+use crate::piper::{MAX_IDS, Scales, Unspoken, Utterance, Voice};
 
 /// The node type `model.talker`.
 pub struct ModelTalker;
@@ -42,7 +44,7 @@ static VOICES: Mutex<BTreeMap<PathBuf, Weak<Voice>>> = Mutex::new(BTreeMap::new(
 
 /// Loads a Piper voice, or finds it loaded.
 pub(super) fn voice(name: &str, cx: &BuildCx) -> Result<Arc<Voice>, BuildError> {
-    let files: ModelFiles = fetch(name, cx)?;
+    let files: ModelFiles = fetch(Task::SpeechSynthesis, name, cx)?;
     let onnx = pick(&files, &["onnx"], "voice")?;
     let json = pick(&files, &["json"], "voice configuration")?;
     let mut voices = VOICES.lock().unwrap_or_else(PoisonError::into_inner);
@@ -61,11 +63,14 @@ impl Make for ModelTalker {
     fn schema() -> Schema {
         Schema::new("The first half of a Piper voice: text in, latents for `model.code2wav` out")
             .input(Port::new("in", Kind::of(Medium::Text), "sentences, as `text.sentences` gives them"))
-            .output(Port::new(
-                "latents",
-                Kind::of(Medium::Tensor),
-                "[frames, width] f32; the last piece of a sentence is marked",
-            ))
+            .output(
+                Port::new(
+                    "latents",
+                    Kind::of(Medium::Tensor),
+                    "[frames, width] f32; the last piece of a sentence is marked",
+                )
+                .segments(),
+            )
             .option(Opt::new("voice", "text", "piper-joe", "catalogue name, folder or hub file of a Piper voice"))
             .option(Opt::new("speaker", "integer", "0", "speaker of a voice with several"))
             .option(Opt::maybe("noise", "number", "variation of the voice, 0 to 10; the voice's own if left out"))
@@ -85,7 +90,10 @@ impl Make for ModelTalker {
         Ok(())
     }
     fn look(config: &TalkerConfig, cx: &BuildCx) -> Result<(), OptionError> {
-        look("voice", &config.voice, cx)
+        look(Task::SpeechSynthesis, "voice", &config.voice, cx)
+    }
+    fn chunks(_: &TalkerConfig, cx: &BuildCx) -> Result<ChunkNotes, OptionError> {
+        Ok(policy(cx)?.map(|(_, notes)| notes).unwrap_or_default())
     }
     fn build(config: &TalkerConfig, cx: &BuildCx) -> Result<Body, BuildError> {
         let voice = voice(&config.voice, cx)?;
@@ -102,32 +110,52 @@ impl Make for ModelTalker {
             length: config.length.unwrap_or(own.length),
             noise_w: config.noise_w.unwrap_or(own.noise_w),
         };
-        let policy = policy(cx)?;
+        let policy = policy(cx).map_err(BuildError::from_error)?.map(|(policy, _)| policy);
         voice.phonemizer();
         let seed = config.seed.unwrap_or(cx.seed);
-        Ok(Body::stage(TalkerStage { voice, speaker: config.speaker, scales, seed, policy }))
+        let node = cx.path.to_string();
+        Ok(Body::stage(TalkerStage {
+            node,
+            name: config.voice.clone(),
+            voice,
+            speaker: config.speaker,
+            scales,
+            seed,
+            policy,
+            streams: Streams::default(),
+            slots: cx.slots,
+        }))
     }
 }
 
-/// The chunk policy of the node's output: as the file says, or the whole sentence at once.
-fn policy(cx: &BuildCx) -> Result<Option<Policy>, BuildError> {
+/// The chunk policy of the node's output as the file says, and what is to be said of it; else the whole sentence at once.
+fn policy(cx: &BuildCx) -> Result<Option<(Policy, ChunkNotes)>, OptionError> {
     let Some(value) = &cx.chunk else { return Ok(None) };
-    // Per output port, or for all.
-    let own = value.get("latents").unwrap_or(value).clone();
-    let config: ChunkConfig = serde_json::from_value(own).map_err(BuildError::from_error)?;
-    let (policy, warnings) = config.policy().map_err(BuildError::from_error)?;
-    for w in warnings {
-        tracing::warn!(node = cx.path, "chunk: {w}");
+    let config = of_port(value, "latents")?;
+    let (policy, warnings) = config.policy().map_err(|e| option_error(&e, "chunk."))?;
+    if matches!(policy, Policy::Adaptive { .. }) {
+        let words = "the frames of a sentence are made all at once, so that there is no speed to adapt to";
+        return Err(OptionError::new("chunk.adaptive", words, "use `initial` or `ramp`"));
     }
-    Ok(Some(policy))
+    let notes = ChunkNotes {
+        ports: vec![("latents".to_owned(), in_words(&policy, config.rtf))],
+        warnings: warnings.iter().map(ToString::to_string).collect(),
+    };
+    Ok(Some((policy, notes)))
 }
 
 struct TalkerStage {
+    node: String,
+    /// What the graph calls the voice.
+    name: String,
     voice: Arc<Voice>,
     speaker: u32,
     scales: Scales,
     seed: u64,
     policy: Option<Policy>,
+    /// Streams with something to say, and how many there may be.
+    streams: Streams,
+    slots: usize,
 }
 
 /// Longest text of one chunk, bytes: a sentence splitter before this node keeps far below.
@@ -137,6 +165,30 @@ const MOST: usize = 16 << 10;
 struct Speech {
     next: VecDeque<(Stamp, Arc<str>)>,
     spoken: u64,
+    /// Scripts that were warned of: an answer in one of them would be a warning per sentence.
+    told: BTreeSet<&'static str>,
+    /// While there is something to say, with the load that it found.
+    active: Option<(Active, Load)>,
+}
+
+impl TalkerStage {
+    /// Says what of a text is left out.
+    fn tell(&self, text: &str, said: &Utterance, told: &mut BTreeSet<&'static str>) {
+        let left_out = Unspoken::of(text, &said.phonemes.skipped, said.ids.is_empty());
+        if left_out.is_empty() {
+            return;
+        }
+        let all =
+            if said.ids.is_empty() { "nothing of this text can be spoken" } else { "a part of this text is left out" };
+        let language = self.voice.config().spoken();
+        let text = format!("{}: {all}: voice `{}` speaks {language}, not {left_out}", self.node, self.name);
+        // Once per script and session; the rest is for those who look for it.
+        if left_out.scripts().filter(|s| told.insert(s)).count() > 0 {
+            tracing::warn!("{text}");
+        } else {
+            tracing::debug!("{text}");
+        }
+    }
 }
 
 impl Stage for TalkerStage {
@@ -157,6 +209,7 @@ impl Stage for TalkerStage {
             return Err(StageError::failed(text));
         }
         slot.next.push_back((*stamp, input));
+        slot.active.get_or_insert_with(|| self.streams.begin(self.slots));
         Ok(())
     }
     fn ready(&self, slot: &Speech) -> bool {
@@ -165,11 +218,17 @@ impl Stage for TalkerStage {
     fn unit(&self, m: &mut Member<Self>) -> Result<(), StageError> {
         let (slot, out) = m.parts();
         let Some((stamp, text)) = slot.next.pop_front() else { return Ok(()) };
-        let said = self.voice.utterance(&text).map_err(StageError::failed)?;
-        if !said.phonemes.skipped.is_empty() {
-            tracing::warn!(words = ?said.phonemes.skipped, "words that this voice cannot speak were left out");
+        let load = slot.active.as_ref().map(|(_, load)| *load).unwrap_or_default();
+        if slot.next.is_empty() {
+            slot.active = None;
         }
+        let said = self.voice.utterance(&text).map_err(StageError::failed)?;
+        self.tell(&text, &said, &mut slot.told);
         if said.ids.is_empty() {
+            if stamp.last {
+                // Who waits for the end of the answer must have it.
+                out.push(stamp.child(stamp.pts, MediaTime::ZERO).last(true), Tensor::f32([0, 0], Vec::new()));
+            }
             return Ok(());
         }
         if said.ids.len() > MAX_IDS
@@ -177,7 +236,7 @@ impl Stage for TalkerStage {
         {
             // A number can become a long text: what is too long for one breath is spoken in two.
             slot.next.push_front((stamp, second.into()));
-            slot.next.push_front((stamp, first.into()));
+            slot.next.push_front((stamp.last(false), first.into()));
             return Ok(());
         }
         let seed = self.seed.wrapping_add(slot.spoken);
@@ -187,7 +246,7 @@ impl Stage for TalkerStage {
         let play = MediaTime::from_samples(self.voice.hop() as u64, self.voice.sample_rate());
         let frames = latents.frames();
         let rows = latents.into_rows();
-        for (from, to) in pieces(self.policy.as_ref(), frames, play) {
+        for (from, to) in pieces(self.policy.as_ref(), frames, load) {
             let part = rows[from * width..to * width].to_vec();
             let at = MediaTime::from_ticks(play.ticks() * from as i64);
             let len = MediaTime::from_ticks(play.ticks() * (to - from) as i64);
@@ -197,6 +256,7 @@ impl Stage for TalkerStage {
     }
     fn fence(&self, slot: &mut Speech) {
         slot.next.clear();
+        slot.active = None;
     }
 }
 
@@ -209,9 +269,9 @@ fn halves(text: &str) -> Option<(&str, &str)> {
 }
 
 /// The pieces that a policy makes of a sentence of `frames` frames that are all there at once: from, to.
-fn pieces(policy: Option<&Policy>, frames: usize, play: MediaTime) -> Vec<(usize, usize)> {
+fn pieces(policy: Option<&Policy>, frames: usize, load: Load) -> Vec<(usize, usize)> {
     let Some(policy) = policy else { return vec![(0, frames)] };
-    let start = StreamStart { requested_initial: None, load: Load::default(), play_ms: play.as_secs_f64() * 1e3 };
+    let start = StreamStart { load, ..StreamStart::default() };
     let mut chunker = Chunker::new(policy.clone(), start);
     let mut all = Vec::new();
     for _ in 0..frames {

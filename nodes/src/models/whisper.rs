@@ -6,7 +6,9 @@ use omni_flow::shared::{Member, SlotId, Stage, StageError};
 use omni_flow::{Body, BuildCx, BuildError, Kind, Make, Medium, Opt, OptionError, Pcm, Port, Schema, Stamp};
 use serde::Deserialize;
 
+use super::files::own;
 use super::{fetch, look};
+use crate::catalogue::Task;
 use crate::whisper::{Progress, Recognition, Recognizer, WhisperFiles, WhisperModel};
 
 /// The node type `model.whisper`.
@@ -31,17 +33,21 @@ impl Make for ModelWhisper {
         Schema::new("Speech recognition with Whisper: one utterance in, its transcript out")
             .input(Port::new("in", Kind::mono(16_000), "whole utterances, as `speech.turn` gives them"))
             .output(Port::new("text", Kind::of(Medium::Text), "the transcript; empty if nothing was said"))
-            .option(Opt::new("model", "text", "whisper-tiny-en", "name in the catalogue, folder, or hub file"))
+            .option(Opt::new("model", "text", "whisper-tiny-en", "name in the catalogue, or a folder of a model"))
             .option(Opt::maybe("language", "text", "language code, for models of several; found by itself if left out"))
             .shared()
             .example("asr: { use: model.whisper, in: turn.utterance }")
     }
     fn look(config: &WhisperConfig, cx: &BuildCx) -> Result<(), OptionError> {
-        look("model", &config.model, cx)
+        look(Task::SpeechRecognition, "model", &config.model, cx)?;
+        let Some(path) = own(&config.model, cx) else { return Ok(()) };
+        WhisperFiles::of(&path).map(drop).map_err(|e| OptionError::new("model", e.to_string(), ""))
     }
     fn build(config: &WhisperConfig, cx: &BuildCx) -> Result<Body, BuildError> {
-        let files = fetch(&config.model, cx)?;
-        let model = WhisperModel::load(&WhisperFiles::in_folder(&files.folder)).map_err(BuildError::from_error)?;
+        let files = fetch(Task::SpeechRecognition, &config.model, cx)?;
+        let files =
+            WhisperFiles::of(&own(&config.model, cx).unwrap_or(files.folder)).map_err(BuildError::from_error)?;
+        let model = WhisperModel::load(&files).map_err(BuildError::from_error)?;
         model.warm().map_err(BuildError::from_error)?;
         if let Some(l) = &config.language {
             let known: Vec<&str> = model.languages().collect();
@@ -82,8 +88,8 @@ impl<R: Recognizer + 'static> Stage for WhisperStage<R> {
         Ok(Hearing::default())
     }
     fn slot_bytes(&self, slot: &Hearing) -> u64 {
-        // The decoder's keys and values of one utterance: 448 tokens and 1500 frames, two layers' worth at least.
-        slot.next.as_ref().map_or(0, |p| p.buf().len() as u64) + if slot.now.is_some() { 16 << 20 } else { 0 }
+        let waiting = slot.next.as_ref().map_or(0, |p| p.buf().len());
+        (waiting + slot.now.as_ref().map_or(0, |now| now.bytes())) as u64
     }
     fn accept(&self, slot: &mut Hearing, stamp: &Stamp, input: Pcm) -> Result<(), StageError> {
         (slot.stamp, slot.next, slot.now) = (*stamp, Some(input), None);

@@ -178,6 +178,49 @@ mod tests {
         }
     }
 
+    /// Window and probability, as the publisher's wrapper gives them: `OnnxWrapper.audio_forward` of silero-vad 6.2.3
+    /// (the wheel that the catalogue pins) with onnxruntime 1.32.0 on one thread of the CPU, over the clip's PCM divided
+    /// by 32768. Its tensors were numpy arrays with torch's names for them; the model saw the same numbers.
+    const PUBLISHED: [(usize, f32); 24] = [
+        (0, 0.023846),
+        (4, 0.008695),
+        (7, 0.012079),
+        (8, 0.707056),
+        (9, 0.960816),
+        (12, 0.989144),
+        (20, 0.999868),
+        (30, 0.990572),
+        (31, 0.978673),
+        (32, 0.855701),
+        (33, 0.386632),
+        (34, 0.139461),
+        (35, 0.223085),
+        (36, 0.762556),
+        (38, 0.699634),
+        (39, 0.898559),
+        (41, 0.997548),
+        (53, 0.996894),
+        (78, 0.998965),
+        (85, 0.994128),
+        (88, 0.856023),
+        (89, 0.254776),
+        (90, 0.061160),
+        (93, 0.013470),
+    ];
+
+    #[test]
+    fn f16_scores_are_those_of_the_publishers_wrapper() {
+        let Some(folder) = cached("silero-vad", FILE) else { return };
+        let model = SileroModel::load(&folder.join(FILE)).unwrap();
+        let ours = scores(&mut model.stream(), &audio("01_librivox0880_16k.wav"), 320);
+        assert_eq!(ours.len(), 94, "the last window is filled with zeros, as theirs");
+        let worst = PUBLISHED.iter().map(|&(at, p)| (ours[at] - p).abs()).fold(0., f32::max);
+        println!("largest difference {worst}");
+        for (at, p) in PUBLISHED {
+            assert!((ours[at] - p).abs() < 1e-3, "window {at}: {} for {p}", ours[at]);
+        }
+    }
+
     #[test]
     fn interleaved_streams_and_odd_chunks_change_nothing() {
         let Some(folder) = cached("silero-vad", FILE) else { return };

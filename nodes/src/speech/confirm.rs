@@ -80,10 +80,9 @@ impl Node for Confirm {
                     return Ok(());
                 }
             }
-            self.texts.truncate(MOST);
-            while self.turns.len() > MOST {
-                self.turns.pop_front();
-            }
+            let old = |n: usize| n.saturating_sub(MOST);
+            self.texts.drain(..old(self.texts.len()));
+            self.turns.drain(..old(self.turns.len()));
             if !texts_open && !turns_open {
                 break;
             }

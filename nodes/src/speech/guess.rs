@@ -8,7 +8,7 @@ use omni_flow::{
     Sent, Stamp, Terminal,
 };
 
-use super::rules::{RATE, TurnOptions, Windows, at, schema};
+use super::rules::{RATE, TurnOptions, Windows, at, schema, speculate_after};
 use crate::turn::{TurnEvent, TurnRules};
 
 /// The node type `speech.guess`.
@@ -20,14 +20,15 @@ impl Make for SpeechGuess {
     fn schema() -> Schema {
         schema("Speculative turn ends: gives the utterance after a short silence, and takes it back if the speaker goes on")
             .output(Port::new("utterance", Kind::mono(RATE), "utterances that are probably over"))
+            .option(speculate_after())
             .fences()
             .example("guess: { use: speech.guess, in: vad, lane: guess, fences: guess }")
     }
     fn refine(config: &TurnOptions, _: &mut Schema) -> Result<(), OptionError> {
-        config.rules().map(drop)
+        config.guessing().map(drop)
     }
     fn build(config: &TurnOptions, _: &BuildCx) -> Result<Body, BuildError> {
-        let rules = config.rules().map_err(BuildError::from_error)?;
+        let rules = config.guessing().map_err(BuildError::from_error)?;
         Ok(Body::node(move || Guess { rules }))
     }
 }

@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use omni_flow::units::Dur;
 use omni_flow::{
-    Amount, Body, BuildCx, BuildError, Ctx, Event, Kind, Make, MediaTime, Medium, Mono, Node, NodeError, Opt,
-    OptionError, Out, Pcm, Playback, Port, SampleType, Schema, Sent, Signal, Stamp, Terminal,
+    Amount, Body, BuildCx, BuildError, Ctx, Epoch, Event, Kind, Lane, Make, MediaTime, Medium, Mono, Node, NodeError,
+    Opt, OptionError, Out, Pcm, Playback, Port, SampleType, Schema, Sent, Signal, Stamp, Terminal,
 };
 use serde::Deserialize;
 
@@ -81,6 +81,9 @@ struct Player {
     /// Chunks taken whose credit has not been returned, each with the position at which its last sample leaves.
     owed: std::collections::VecDeque<(u64, Amount)>,
     pushed: u64,
+    /// Ends of segments that have left, and when the latest will have been heard if that has not been told.
+    ends: u64,
+    tell_at: Option<Mono>,
 }
 
 impl Node for PlayoutNode {
@@ -106,7 +109,12 @@ impl Node for PlayoutNode {
                     player = Some(Player::new(self.options.config(w.pcm.rate()))?);
                 }
                 let whole = match &mut player {
-                    Some(p) if p.rate == w.pcm.rate() => p.push(&mut w, now)?,
+                    Some(p) if p.rate == w.pcm.rate() => {
+                        let whole = p.push(&mut w, now)?;
+                        // The end of an answer without samples waits for no frame.
+                        p.settle(&input);
+                        whole
+                    }
                     // Audio of another rate must leave first.
                     _ => false,
                 };
@@ -123,20 +131,32 @@ impl Node for PlayoutNode {
                     }
                     p.settle(&input);
                 }
-                if ended && waiting.is_none() && p.machine.held() == 0 {
+                let over = ended && waiting.is_none() && p.machine.held() == 0;
+                if p.heard_out(clock.now(), over) {
                     p.report(&mut played, clock.now()).await;
-                    return Ok(());
+                    if over {
+                        return Ok(());
+                    }
                 }
             } else if ended && waiting.is_none() {
                 return Ok(());
             }
-            let due = player.as_ref().and_then(|p| p.machine.next_due(clock.now()));
+            let due = player.as_ref().and_then(|p| p.next(clock.now()));
             let lane = cx.lane();
             tokio::select! {
                 biased;
+                // First, so that nothing newer than a fence is taken before it: it would be dropped with the old.
+                epoch = cx.fenced(), if lane != Lane::MAIN => {
+                    fence(&mut player, &mut waiting, &input, &mut played, &playback, clock.now(), Some((lane, epoch)))
+                        .await;
+                }
                 event = input.next(), if waiting.is_none() && !ended => match event {
                     Event::Data(stamp, pcm) => waiting = Some(Waiting { stamp, pcm, taken: 0 }),
-                    Event::Fence(_) => fence(&mut player, &mut waiting, &input, &mut played, &playback, clock.now()).await,
+                    // The same fence comes by the lane, with the epoch to tell it under.
+                    Event::Fence(_) if player.as_ref().is_some_and(|p| cx.is_stale(&p.stamp)) => {}
+                    Event::Fence(_) => {
+                        fence(&mut player, &mut waiting, &input, &mut played, &playback, clock.now(), None).await;
+                    }
                     Event::End(Terminal::End) => {
                         ended = true;
                         if let Some(p) = &mut player {
@@ -145,9 +165,6 @@ impl Node for PlayoutNode {
                     }
                     Event::End(Terminal::Error(e)) => return Err(e.into()),
                 },
-                _ = cx.fenced(), if lane != omni_flow::Lane::MAIN => {
-                    fence(&mut player, &mut waiting, &input, &mut played, &playback, clock.now()).await;
-                }
                 () = wait(&clock, due) => {}
             }
         }
@@ -169,7 +186,8 @@ async fn wait(clock: &omni_flow::Clock, due: Option<Mono>) {
     }
 }
 
-/// What has not been played is dropped, its credit returns, and what was heard is told.
+/// What has not been played is dropped, its credit returns, and what was heard is told. If this node's own lane was
+/// fenced, under the `newest` epoch: as a part of the old answer the report itself would be void.
 async fn fence(
     player: &mut Option<Player>,
     waiting: &mut Option<Waiting>,
@@ -177,11 +195,15 @@ async fn fence(
     played: &mut Out<Signal>,
     playback: &Playback,
     now: Mono,
+    newest: Option<(Lane, Epoch)>,
 ) {
     if let Some(w) = waiting.take() {
         input.release(amount(&w.stamp, &w.pcm));
     }
     if let Some(p) = player {
+        if let Some((lane, epoch)) = newest {
+            p.stamp.epochs = p.stamp.epochs.with(lane, epoch);
+        }
         p.report(played, now).await;
         p.machine.fence(now);
         while let Some((_, a)) = p.owed.pop_front() {
@@ -200,7 +222,15 @@ fn amount(stamp: &Stamp, pcm: &Pcm) -> Amount {
 impl Player {
     fn new(config: PlayoutConfig) -> Result<Self, NodeError> {
         let rate = config.rate;
-        Ok(Self { rate, machine: Playout::new(config)?, stamp: Stamp::default(), owed: Default::default(), pushed: 0 })
+        Ok(Self {
+            rate,
+            machine: Playout::new(config)?,
+            stamp: Stamp::default(),
+            owed: Default::default(),
+            pushed: 0,
+            ends: 0,
+            tell_at: None,
+        })
     }
     /// Takes as much of a chunk as there is room for; true if that was the rest of it.
     fn push(&mut self, w: &mut Waiting, now: Mono) -> Result<bool, NodeError> {
@@ -223,7 +253,7 @@ impl Player {
         frame: crate::playout::PlayoutFrame,
         out: &mut Out<Pcm>,
         playback: &Playback,
-        lane: omni_flow::Lane,
+        lane: Lane,
         now: Mono,
     ) -> Sent {
         let n = frame.audio.len() as u64;
@@ -241,6 +271,21 @@ impl Player {
                 input.release(a);
             }
         }
+    }
+    /// True if it is time to tell how much was heard: the last sample of a segment has been, or of all (`over`).
+    fn heard_out(&mut self, now: Mono, over: bool) -> bool {
+        let ends = self.machine.segments_ended();
+        if ends > self.ends || over {
+            let left = self.pushed - (self.machine.held() as u64).min(self.pushed);
+            let sounding = left.saturating_sub(self.machine.played(now).position);
+            self.ends = ends;
+            self.tell_at = Some(now.plus(MediaTime::from_samples(sounding, self.rate).to_duration()));
+        }
+        self.tell_at.take_if(|at| *at <= now).is_some()
+    }
+    /// When there is something to do next.
+    fn next(&self, now: Mono) -> Option<Mono> {
+        self.machine.next_due(now).into_iter().chain(self.tell_at).min()
     }
     async fn report(&self, out: &mut Out<Signal>, now: Mono) {
         let until = self.machine.played_until(now);

@@ -1,4 +1,5 @@
-//! What `speech.turn` and `speech.guess` have in common: their options and how a window goes into the machine.
+//! What `speech.turn` and `speech.guess` have in common: their options and how a window goes into the machine. The type
+//! of `speech.turn` does not declare `speculate-after`, so that a graph file cannot set it there.
 
 use omni_flow::units::Dur;
 use omni_flow::{Kind, MediaTime, Opt, OptionError, Pcm, Port, Schema};
@@ -21,7 +22,16 @@ pub struct TurnOptions {
 }
 
 impl TurnOptions {
-    pub(super) fn rules(&self) -> Result<TurnRules, OptionError> {
+    /// The rules of `speech.turn`, which gives no guesses: none is made, and no audio copied for one.
+    pub(super) fn sure(&self) -> Result<TurnRules, OptionError> {
+        self.rules(0)
+    }
+    /// The rules of `speech.guess`.
+    pub(super) fn guessing(&self) -> Result<TurnRules, OptionError> {
+        self.rules(TurnConfig::default().speculate_after_ms)
+    }
+    /// `speculate` is the silence before a guess, ms, where the options do not say; 0 = never.
+    fn rules(&self, speculate: u32) -> Result<TurnRules, OptionError> {
         let d = TurnConfig::default();
         let ms = |given: Option<Dur>, default: u32| {
             given.map_or(default, |g| g.0.as_millis().min(u128::from(u32::MAX)) as u32)
@@ -32,7 +42,7 @@ impl TurnOptions {
             silence_duration_ms: ms(self.silence_duration, d.silence_duration_ms),
             min_speech_duration_ms: ms(self.min_speech_duration, d.min_speech_duration_ms),
             max_utterance_s: self.max_utterance.map_or(d.max_utterance_s, |g| g.0.as_secs_f32()),
-            speculate_after_ms: ms(self.speculate_after, d.speculate_after_ms),
+            speculate_after_ms: ms(self.speculate_after, speculate),
         };
         config.rules().map_err(|e| {
             let option = match e.param() {
@@ -67,12 +77,11 @@ pub(super) fn schema(about: &str) -> Schema {
             "30s",
             "longest utterance; then it is given as it stands and a new one begins",
         ))
-        .option(Opt::new(
-            "speculate-after",
-            "duration",
-            "160ms",
-            "silence after which `speech.guess` gives the utterance so far; 0ms = never",
-        ))
+}
+
+/// The option that only `speech.guess` has.
+pub(super) fn speculate_after() -> Opt {
+    Opt::new("speculate-after", "duration", "160ms", "silence after which the utterance so far is given; 0ms = never")
 }
 
 pub(super) fn at(sample: u64) -> MediaTime {

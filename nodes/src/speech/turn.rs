@@ -27,10 +27,10 @@ impl Make for SpeechTurn {
         .example("turn: { use: speech.turn, in: vad, fences: reply }")
     }
     fn refine(config: &TurnOptions, _: &mut Schema) -> Result<(), OptionError> {
-        config.rules().map(drop)
+        config.sure().map(drop)
     }
     fn build(config: &TurnOptions, _: &BuildCx) -> Result<Body, BuildError> {
-        let rules = config.rules().map_err(BuildError::from_error)?;
+        let rules = config.sure().map_err(BuildError::from_error)?;
         Ok(Body::node(move || Turn { rules }))
     }
 }

@@ -7,6 +7,7 @@ use omni_flow::{
 };
 use serde::Deserialize;
 
+use crate::catalogue::Task;
 use crate::models::{fetch, look, onnx};
 use crate::silero::{Framer, SileroModel, VoiceActivity, WINDOW};
 
@@ -42,10 +43,10 @@ impl Make for SpeechVad {
             .example("vad: { use: speech.vad, in: mic }")
     }
     fn look(config: &VadConfig, cx: &BuildCx) -> Result<(), OptionError> {
-        look("model", &config.model, cx)
+        look(Task::VoiceActivity, "model", &config.model, cx)
     }
     fn build(config: &VadConfig, cx: &BuildCx) -> Result<Body, BuildError> {
-        let files = fetch(&config.model, cx)?;
+        let files = fetch(Task::VoiceActivity, &config.model, cx)?;
         let file = onnx(&files)?;
         let model = SileroModel::load(file).map_err(BuildError::from_error)?;
         Ok(Body::step(move || Vad::new(model.stream())))

@@ -40,15 +40,46 @@ impl Default for SentencesOptions {
     }
 }
 
+/// In a graph with `chunked: false`, the most that goes on as one text, bytes: what a talker takes at once.
+const WHOLE: usize = 8 << 10;
+
+/// Where in its stream a text stands.
+#[derive(Clone, Copy, PartialEq)]
+enum At {
+    Middle,
+    TextEnd,
+    StreamEnd,
+}
+
 struct Cutting {
     machine: Sentences,
     speakable: bool,
+    /// Where whole texts are wanted: the sentences so far.
+    kept: Option<String>,
 }
 
 impl Cutting {
-    fn emit(&self, pieces: Vec<super::Piece>, end: bool, stamp: &Stamp, out: &mut Emit<Arc<str>>) {
+    /// Gives the pieces, and at an end what is kept; the last of a text is marked.
+    fn emit(&mut self, pieces: Vec<super::Piece>, at: At, stamp: &Stamp, out: &mut Emit<Arc<str>>) {
         let texts = pieces.into_iter().map(|p| if self.speakable { speakable(&p.text) } else { p.text });
         let mut texts: Vec<String> = texts.filter(|t| !t.is_empty()).collect();
+        if let Some(kept) = &mut self.kept {
+            let mut whole = Vec::new();
+            for text in texts {
+                if !kept.is_empty() && kept.len() + 1 + text.len() > WHOLE {
+                    whole.push(std::mem::take(kept));
+                }
+                if !kept.is_empty() {
+                    kept.push(' ');
+                }
+                kept.push_str(&text);
+            }
+            if at != At::Middle && !kept.is_empty() {
+                whole.push(std::mem::take(kept));
+            }
+            texts = whole;
+        }
+        let end = at == At::TextEnd;
         if end && texts.is_empty() {
             texts.push(String::new());
         }
@@ -67,15 +98,17 @@ impl Step for Cutting {
         if stamp.last {
             pieces.extend(self.machine.finish());
         }
-        self.emit(pieces, stamp.last, stamp, out);
+        let at = if stamp.last { At::TextEnd } else { At::Middle };
+        self.emit(pieces, at, stamp, out);
         Ok(())
     }
     fn fence(&mut self) {
         self.machine.reset();
+        self.kept.iter_mut().for_each(String::clear);
     }
     fn end(&mut self, stamp: &Stamp, out: &mut Emit<Arc<str>>) -> Result<(), StepError> {
         let pieces = self.machine.finish();
-        self.emit(pieces, false, stamp, out);
+        self.emit(pieces, At::StreamEnd, stamp, out);
         Ok(())
     }
 }
@@ -105,14 +138,18 @@ impl Make for SentencesNode {
         }
         Ok(())
     }
-    fn build(config: &Self::Config, _: &BuildCx) -> Result<Body, BuildError> {
-        let c = *config;
+    fn build(config: &Self::Config, cx: &BuildCx) -> Result<Body, BuildError> {
+        let (c, whole) = (*config, !cx.chunked);
         let settings = SentencesConfig {
             first_chars: c.first_chars,
             first_words: c.first_words,
             clause_chars: c.clause_chars,
             max_chars: c.max_chars,
         };
-        Ok(Body::step(move || Cutting { machine: Sentences::new(settings), speakable: c.speakable }))
+        Ok(Body::step(move || Cutting {
+            machine: Sentences::new(settings),
+            speakable: c.speakable,
+            kept: whole.then(String::new),
+        }))
     }
 }

@@ -43,6 +43,12 @@ impl KeyValues {
         Ok(Self(pairs.map(|(a, b)| Ok((join(&a.0, &b.0)?, join(&a.1, &b.1)?))).collect::<Result<_>>()?))
     }
 
+    /// Bytes of all of them.
+    pub fn bytes(&self) -> usize {
+        let each = |t: &Tensor| t.elem_count() * t.dtype().size_in_bytes();
+        self.0.iter().map(|(k, v)| each(k) + each(v)).sum()
+    }
+
     fn rows(&self) -> Result<usize> {
         self.0.first().map_or(Ok(0), |(k, _)| k.dim(1))
     }

@@ -14,6 +14,18 @@ pub enum WhisperError {
         /// What the system said.
         source: std::io::Error,
     },
+    /// What was given for a model is no folder with its files.
+    #[error(
+        "{} is no Whisper model ({why}): give a folder with config.json, tokenizer.json and model.bin (CTranslate2) or \
+         model.safetensors",
+        path.display()
+    )]
+    NoFolder {
+        /// What was given.
+        path: PathBuf,
+        /// What is wrong with it.
+        why: String,
+    },
     /// The bytes are not what the layout says.
     #[error("{} is malformed: {what}; fetch it again (`omni-flow models verify` finds damaged files)", file.display())]
     Malformed {
@@ -72,7 +84,8 @@ impl WhisperError {
     /// The file that the error is about.
     pub fn file(&self) -> &Path {
         match self {
-            Self::Read { file, .. }
+            Self::NoFolder { path: file, .. }
+            | Self::Read { file, .. }
             | Self::Malformed { file, .. }
             | Self::Unsupported { file, .. }
             | Self::Missing { file, .. }

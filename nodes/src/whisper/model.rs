@@ -32,6 +32,27 @@ impl WhisperFiles {
         let weights = if safetensors.is_file() { safetensors } else { folder.join("model.bin") };
         Self { weights, tokenizer: folder.join("tokenizer.json"), config: folder.join("config.json") }
     }
+
+    /// The files at `path`: a folder as above, or one of the files in it. All are there; none is read.
+    ///
+    /// # Errors
+    /// [`WhisperError::NoFolder`].
+    pub fn of(path: &Path) -> Result<Self, WhisperError> {
+        let refused = |why: String| Err(WhisperError::NoFolder { path: path.to_owned(), why });
+        let folder = if path.is_dir() { path } else { path.parent().unwrap_or(path) };
+        let mut files = Self::in_folder(folder);
+        if !path.is_dir() {
+            match path.file_name().and_then(|n| n.to_str()) {
+                Some("model.bin" | "model.safetensors") => files.weights = path.to_owned(),
+                Some("config.json" | "tokenizer.json") => {}
+                _ => return refused("this is a file".into()),
+            }
+        }
+        let all = [&files.config, &files.tokenizer, &files.weights];
+        let missing: Vec<_> = all.iter().filter(|f| !f.is_file()).filter_map(|f| f.file_name()).collect();
+        let missing: Vec<_> = missing.into_iter().map(|n| n.to_string_lossy()).collect();
+        if missing.is_empty() { Ok(files) } else { refused(format!("without {}", missing.join(", "))) }
+    }
 }
 
 /// A Whisper model, ready to run.

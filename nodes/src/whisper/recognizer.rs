@@ -22,6 +22,9 @@ pub trait Recognition: Send {
 
     /// The text so far.
     fn partial(&self) -> String;
+
+    /// Bytes that this utterance holds now, the weights not included.
+    fn bytes(&self) -> usize;
 }
 
 /// What a unit of work led to.
@@ -106,5 +109,9 @@ impl Recognition for Transcription {
 
     fn partial(&self) -> String {
         Transcription::partial(self)
+    }
+
+    fn bytes(&self) -> usize {
+        Transcription::bytes(self)
     }
 }

@@ -56,6 +56,62 @@ fn reports_nothing_where_nobody_speaks() {
     }
 }
 
+/// The utterances that the real detector cuts out of a clip, by the rules of a graph, and the guesses at them.
+#[cfg(feature = "silero")]
+fn utterances(file: &str, config: crate::turn::TurnConfig) -> Option<Vec<Vec<f32>>> {
+    use crate::silero::{SileroModel, VoiceActivity, WINDOW};
+    use crate::turn::{TurnEvent, TurnMachine};
+    const VAD: &str = "silero_vad_16k_op15.onnx";
+    let vad = SileroModel::load(&cached("silero-vad", VAD)?.join(VAD)).unwrap();
+    let (mut stream, mut turn, mut out) = (vad.stream(), TurnMachine::new(config.rules().unwrap()), Vec::new());
+    let score = |w: &[f32]| stream.probability(w.try_into().unwrap()).unwrap();
+    let mut pcm = audio(file);
+    pcm.resize(pcm.len().next_multiple_of(WINDOW), 0.);
+    turn.push(&pcm, score, &mut out);
+    turn.end(None, &mut out);
+    let cut = |e| match e {
+        TurnEvent::TurnEnded { audio, .. } | TurnEvent::Guess { audio, .. } => Some(audio),
+        _ => None,
+    };
+    Some(out.into_iter().filter_map(cut).collect())
+}
+
+#[test]
+#[cfg(feature = "silero")]
+fn what_the_detector_cuts_out_of_noise_is_no_speech_and_what_it_cuts_out_of_speech_is() {
+    let Some(model) = model() else { return };
+    // The rules of the shipped graphs: `transcribe`, and `voice-assistant` with its guesses.
+    for (silence_duration_ms, speculate_after_ms) in [(500, 0), (200, 96)] {
+        let rules = crate::turn::TurnConfig { silence_duration_ms, speculate_after_ms, ..Default::default() };
+        // Two or three windows at the onset of the tone score as speech, which depends on the resampler: two are taken here.
+        let noisy = crate::turn::TurnConfig { min_speech_duration_ms: 64, ..rules };
+        let Some(noise) = utterances("08_nonspeech_24k.wav", noisy) else { return };
+        assert!(!noise.is_empty());
+        for piece in noise {
+            let heard = model.transcribe(&piece).unwrap();
+            assert_eq!((heard.text.as_str(), heard.stop), ("", Stop::NoSpeech), "{silence_duration_ms}: {heard:?}");
+            assert!(heard.no_speech_prob > 0.6, "{heard:?}");
+        }
+        for file in [
+            "01_librivox0880_16k.wav",
+            "03_librivox0890_44k1_stereo.wav",
+            "05_cards005_8k_mulaw.wav",
+            "06_goforward_noisy_16k.wav",
+            "07_two_utterances_with_silence_24k.wav",
+            "11_browser_mic_48k.wav",
+        ] {
+            // A guess may be a sound before the first word, and is then withdrawn: whole turns alone.
+            let turns = crate::turn::TurnConfig { speculate_after_ms: 0, ..rules };
+            for piece in utterances(file, turns).unwrap() {
+                let heard = model.transcribe(&piece).unwrap();
+                let (text, no_speech) = (&heard.text, heard.no_speech_prob);
+                println!("{file}: {} samples, {no_speech:.2} {:.2} `{text}`", piece.len(), heard.avg_logprob);
+                assert!(!text.is_empty() && no_speech < 0.5, "{file}: {heard:?}");
+            }
+        }
+    }
+}
+
 #[test]
 fn a_long_utterance_is_cut_in_its_pauses() {
     let Some(model) = model() else { return };

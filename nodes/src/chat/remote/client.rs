@@ -107,13 +107,13 @@ impl RemoteChat {
     /// As [`RemoteChat::new`].
     pub fn with_env(config: RemoteConfig, env: impl Fn(&str) -> Option<String>) -> Result<Self, RemoteError> {
         let bad = |why: String| RemoteError::Config(why);
-        let mut url = Url::parse(&config.base_url).map_err(|e| bad(format!("`base_url` is no address: {e}")))?;
+        let mut url = Url::parse(&config.base_url).map_err(|e| bad(format!("`base-url` is no address: {e}")))?;
         if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none() {
-            return Err(bad("`base_url` must begin with http:// or https:// and name a host".into()));
+            return Err(bad("`base-url` must begin with http:// or https:// and name a host".into()));
         }
         if !url.username().is_empty() || url.password().is_some() {
             return Err(bad(
-                "`base_url` holds credentials; put the key into a variable and name it in `api_key`".into()
+                "`base-url` holds credentials; put the key into a variable and name it in `api-key-env`".into()
             ));
         }
         let path = match url.path().trim_end_matches('/') {

@@ -19,10 +19,10 @@ pub enum RemoteError {
     #[error("{0}")]
     Config(String),
     /// The environment variable with the key is not set.
-    #[error("the environment variable {0} with the API key is not set; set it or remove `api_key`")]
+    #[error("the environment variable {0} with the API key is not set; set it or remove `api-key-env`")]
     MissingKey(String),
     /// No connection, or it broke before the first token.
-    #[error("cannot reach {url}: {why}; check `base_url` and that the server runs")]
+    #[error("cannot reach {url}: {why}; check `base-url` and that the server runs")]
     Unreachable {
         /// The address, without credentials.
         url: String,
@@ -30,7 +30,7 @@ pub enum RemoteError {
         why: String,
     },
     /// 401 or 403.
-    #[error("{url} refused the key (status {status}); check the environment variable that `api_key` names")]
+    #[error("{url} refused the key (status {status}); check the environment variable that `api-key-env` names")]
     Unauthorized {
         /// The address.
         url: String,
@@ -38,7 +38,7 @@ pub enum RemoteError {
         status: u16,
     },
     /// 404.
-    #[error("{url} has no model `{model}` or no such path: {body}; check `model` and `base_url`")]
+    #[error("{url} has no model `{model}` or no such path: {body}; check `model` and `base-url`")]
     NotFound {
         /// The address.
         url: String,
@@ -48,7 +48,7 @@ pub enum RemoteError {
         body: String,
     },
     /// The prompt is longer than the server's model takes.
-    #[error("the prompt is too long for the server's model: {body}; shorten the history or lower max_tokens")]
+    #[error("the prompt is too long for the server's model: {body}; shorten the history or lower `max-tokens`")]
     ContextLength {
         /// The beginning of the server's answer.
         body: String,
