@@ -2,8 +2,8 @@
 use std::sync::Arc;
 
 use omni_flow::{
-    Body, BuildCx, BuildError, CheckCx, Emit, Engine, Event, GraphFile, Kind, Make, Medium, Opt, Port, Registry,
-    Schema, Stamp, Step, StepError,
+    Body, BuildCx, BuildError, CheckCx, Emit, Engine, Event, GraphFile, Kind, Make, Medium, Opt, Payload, Port,
+    Registry, Schema, Stamp, Step, StepError,
 };
 
 /// The node itself: one text in, one text out. It knows no engine and no thread.
@@ -66,8 +66,8 @@ async fn main() -> anyhow::Result<()> {
         name.send(Arc::<str>::from(who)).await?;
     }
     name.end();
-    while let Event::Data(_, text) = answer.next().await {
-        println!("{text:?}");
+    while let Event::Data(_, Payload::Text(text)) = answer.next().await {
+        println!("{text}");
     }
     Ok(session.wait().await?)
 }

@@ -1,17 +1,7 @@
-//! Any audio file, from memory and through a pipe.
+//! `omni_flow_tests::fuzz::audio_file`, for as long as it is left running.
 #![no_main]
 
-use std::io::Cursor;
-
 use libfuzzer_sys::fuzz_target;
-use omni_flow_media::file::{AudioFile, Input};
+use omni_flow_tests::fuzz;
 
-fuzz_target!(|input: &[u8]| {
-    for source in [Input::memory(input.to_vec()), Input::pipe(Cursor::new(input.to_vec()))] {
-        let Ok(mut file) = AudioFile::new(source, "fuzz") else { continue };
-        let mut out = Vec::new();
-        while matches!(file.next(&mut out), Ok(1..)) {
-            out.clear();
-        }
-    }
-});
+fuzz_target!(|input: &[u8]| fuzz::audio_file(input));

@@ -1,6 +1,8 @@
-//! Tests that need more than one crate: whole graphs with real speech, and suites that every implementation of a part must
-//! pass.
+//! What more than one crate is tested with. This library holds nothing that a product may use.
 //!
-//! The tests themselves are in `tests/tests`; speech and vectors, with their origin, in `tests/data`. Tests that need
-//! weights look into the model cache and print `skipped: REASON` if they are not there. This library holds nothing that a
-//! product may use.
+//! [`fuzz`] has one body per parser of bytes from outside. `tests/tests/short_fuzz` runs each for a few seconds on damaged
+//! vectors, with the stable toolchain; `fuzz/` runs the same bodies for long, with coverage. Speech and vectors for all
+//! crates lie, with their origin, in `tests/data`.
+#![warn(missing_docs)]
+
+pub mod fuzz;

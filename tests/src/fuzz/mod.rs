@@ -1,0 +1,32 @@
+//! Bodies of the fuzz targets: one per parser of bytes from outside.
+//!
+//! A body takes any bytes, panics if the parser breaks a promise (a panic of its own, a result that depends on how the
+//! bytes were cut, more out than came in), and returns else. It reads no file and no clock, and is deterministic.
+
+mod media;
+mod models;
+mod text;
+
+pub use media::{audio_file, ogg_opus, opus_packet, samples, wav};
+pub use models::{ct2, gguf, onnx};
+pub use text::{catalogue, graph, recording, sse, voice_config};
+
+/// A target: bytes to nothing, or a panic.
+pub type Body = fn(&[u8]);
+
+/// All targets by name, in the order of the alphabet. Each is a binary of `fuzz/` and a test of `tests/tests/short_fuzz`.
+pub const ALL: [(&str, Body); 13] = [
+    ("audio_file", audio_file),
+    ("catalogue", catalogue),
+    ("ct2", ct2),
+    ("gguf", gguf),
+    ("graph", graph),
+    ("ogg_opus", ogg_opus),
+    ("onnx", onnx),
+    ("opus_packet", opus_packet),
+    ("recording", recording),
+    ("samples", samples),
+    ("sse", sse),
+    ("voice_config", voice_config),
+    ("wav", wav),
+];
