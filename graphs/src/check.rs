@@ -21,7 +21,7 @@ pub fn check(args: &CheckArgs, registry: &Registry) -> Result<(), Failure> {
     let layers = load::layers(&args.sets, &args.overrides);
     let file = load::read(graph, &layers)?;
     if let Some(key) = &args.explain {
-        return explain(&file, key, args.json);
+        return explain(&file, registry, key, args.json);
     }
     let (plan, warnings) = load::check_files(&file, registry, args.offline)?;
     let described = plan.describe();
@@ -34,15 +34,20 @@ pub fn check(args: &CheckArgs, registry: &Registry) -> Result<(), Failure> {
     Ok(())
 }
 
-fn explain(file: &omni_flow::GraphFile, key: &str, as_json: bool) -> Result<(), Failure> {
-    let Some(found) = file.explain(key) else {
-        let hint = "give a dotted path, for instance `nodes.llm.max-tokens`; `omni-flow nodes TYPE` shows the defaults";
-        return Err(Failure::usage(format!("no layer sets `{key}`: it has the default of its type"), hint));
+fn explain(file: &omni_flow::GraphFile, registry: &Registry, key: &str, as_json: bool) -> Result<(), Failure> {
+    let Some(found) = file.explain_with(registry, key) else {
+        let hint = "give a dotted path, for instance `nodes.llm.max-tokens`; `omni-flow nodes TYPE` shows the options";
+        return Err(Failure::usage(format!("no layer sets `{key}`, and it has no default"), hint));
     };
     if as_json {
         output::json(&found);
     } else {
-        output::put(&format!("{} = {}\nset by {} at {}\n", found.key, found.value, found.layer, found.at));
+        let text = match found.value.as_str() {
+            // The words of a default are no text of a file.
+            Some(words) if found.layer == "default" => format!("{key} = {words}\nthe default of {}\n", found.at),
+            _ => format!("{key} = {}\nset by {} at {}\n", found.value, found.layer, found.at),
+        };
+        output::put(&text);
     }
     Ok(())
 }

@@ -12,11 +12,16 @@ Examples:
     omni-flow run graphs/speak.yaml --text \"Good morning.\" --output morning.wav
   See what a graph would do, without starting it:
     omni-flow check graphs/voice-assistant.yaml
+  Write down what is said in a recording:
+    omni-flow run graphs/transcribe.yaml --input question.wav
   Learn what a node type takes, gives and can be told:
     omni-flow nodes speech.turn
+  All graphs that come with it, a line each:
+    omni-flow run --help
 
 Exit codes: 0 all went well, 1 the run failed, 2 the graph or the command line is wrong, 130 stopped by Ctrl-C.
-Log: OMNI_FLOW_LOG=debug (or RUST_LOG), to standard error. Models are kept in OMNI_FLOW_CACHE, or ~/.cache/omni-flow.";
+Log: OMNI_FLOW_LOG=debug (or RUST_LOG), to standard error. Models are kept in OMNI_FLOW_CACHE, or ~/.cache/omni-flow.
+Abort: nodes have OMNI_FLOW_ABORT_TIMEOUT seconds (2) to let go when a run is stopped at once.";
 
 /// Realtime voice and video AI as one graph.
 #[derive(Parser, Debug)]
@@ -73,17 +78,41 @@ pub struct GraphArgs {
     pub overrides: Vec<String>,
 }
 
+// Lines of at most 98 columns: clap breaks longer ones, and a broken command cannot be copied.
 const RUN_HELP: &str = "\
+Graphs that come with it (each file begins with what it does and how to change it):
+  tone.yaml: a sound, written to a file; needs no model
+    omni-flow run graphs/tone.yaml --output tone.wav
+  opus-roundtrip.yaml: a recording through the Opus codec and back; needs no model
+    omni-flow run graphs/opus-roundtrip.yaml --input question.wav --output opus.wav
+  vad-segments.yaml: prints where speech begins and ends in a recording
+    omni-flow run graphs/vad-segments.yaml --input question.wav
+  transcribe.yaml: speech to text, prints each utterance when it is over
+    omni-flow run graphs/transcribe.yaml --input question.wav
+  speak.yaml: text to speech, while the text arrives
+    omni-flow run graphs/speak.yaml --text \"Good morning.\" --output morning.wav
+  voice-assistant.yaml: a spoken conversation; hears, answers aloud, can be interrupted
+    omni-flow run graphs/voice-assistant.yaml --input question.wav --output answer.wav
+
 How a session runs:
-  A recording (any rate and channel count) is fed into the graph's audio `session.in` at its own pace, as a microphone
-  would, in chunks of 20 ms; then the input ends and what is under way comes out. Text goes to the text `session.in`.
-  Audio of the `session.out` goes to --output while it is made; text and events are printed as they arrive.
-  A graph without client ends that has one `file.in` or `file.out` takes --input and --output as their path.
+  A recording (any rate and channel count) is fed into the graph's audio `session.in` at its own
+  pace, as a microphone would, in chunks of 20 ms; then the input ends and what is under way comes
+  out. Text goes to the text `session.in`. Audio of the `session.out` goes to --output while it is
+  made; text and events are printed as they arrive. A graph without client ends that has one
+  `file.in` or `file.out` takes --input and --output as their path.
   Ctrl-C ends the input and lets the answer come out (at most 10 s); a second one stops at once.
 
-Examples:
-  omni-flow run graphs/voice-assistant.yaml --input question.wav --output answer.wav
-  omni-flow run graphs/voice-assistant.yaml --input q.flac --output a.ogg --set nodes.llm.max-tokens=32
+The tables at the end:
+  answer  from the end of the speech (or the arrival of the text) to its first chunk; its length;
+          underruns: gaps of more than 100 ms that a listener hears, and the longest.
+  node    busy: time it computed; steps: how often it ran; longest: its longest single step.
+  edge    chunks that passed; most held: the most that its queue ever held (chunks, bytes, time),
+          `of` its limit; blocked: how long its sender waited for room; dropped: chunks that died,
+          `stale` by a fence, `by policy` of the edge, `unread` since nobody read any more.
+  The node behind an edge that is full, or blocked for long, is the slow one.
+
+More examples:
+  omni-flow run graphs/voice-assistant.yaml -i q.flac -o a.ogg --set nodes.llm.max-tokens=32
   omni-flow run graphs/speak.yaml --input letter.txt --output letter.wav
   echo 'Hello there.' | omni-flow run graphs/speak.yaml --input - --output hello.wav
   omni-flow run graphs/transcribe.yaml --input talk.mp3 --no-pace --json";
@@ -100,17 +129,18 @@ pub struct RunArgs {
     /// Text for the graph's text input
     #[arg(short, long, value_name = "TEXT")]
     pub text: Option<String>,
-    /// Where its audio goes: `.wav`, or `.ogg` for Ogg Opus; `NODE=FILE` if the graph has several outputs
+    /// Where its audio goes: `.wav`, or `.ogg`, `.opus` or `.oga` for Ogg Opus; `NODE=FILE` if the graph has several
+    /// outputs
     #[arg(short, long = "output", value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub outputs: Vec<String>,
     /// Fetch nothing: use the models in the cache, or say what is missing and how to get it
     #[arg(long)]
     pub offline: bool,
-    /// Seed of everything random; the same seed and input give the same answer
-    #[arg(long, default_value_t = 0, value_name = "N")]
+    /// Seed of everything random, from 0 to 18446744073709551615; the same seed and input give the same answer
+    #[arg(long, default_value_t = 0, value_name = "N", value_parser = seed, allow_hyphen_values = true)]
     pub seed: u64,
-    /// Compute threads; the machine's physical cores if not given
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    /// Compute threads, 1 to 1024; the machine's physical cores if not given
+    #[arg(long, value_name = "N", value_parser = threads, allow_hyphen_values = true)]
     pub threads: Option<u16>,
     /// Feed the recording as fast as the graph takes it, and not at its own pace
     #[arg(long)]
@@ -118,6 +148,28 @@ pub struct RunArgs {
     /// Print events as JSON, one per line, and a last line that sums up
     #[arg(long)]
     pub json: bool,
+}
+
+/// A seed; the error says what one is.
+fn seed(word: &str) -> Result<u64, String> {
+    word.parse().map_err(|_| {
+        let why = match word.trim_start_matches(['-', '+']) {
+            digits if digits.is_empty() || digits.contains(|c: char| !c.is_ascii_digit()) => "it is no whole number",
+            _ if word.starts_with('-') => "it is negative",
+            _ => "it is too large",
+        };
+        format!(
+            "{why}\n\n  tip: a seed is a whole number from 0 to {}, for instance `--seed 1`; leave it out for 0",
+            u64::MAX
+        )
+    })
+}
+
+/// A number of threads.
+fn threads(word: &str) -> Result<u16, String> {
+    word.parse().ok().filter(|n| (1..=1024).contains(n)).ok_or_else(|| {
+        "it is not within 1 to 1024\n\n  tip: leave `--threads` out to use each physical core once".to_owned()
+    })
 }
 
 #[derive(Args, Debug)]
@@ -240,6 +292,34 @@ mod tests {
     #[test]
     fn the_command_line_is_consistent() {
         Cli::command().debug_assert();
+    }
+    #[test]
+    fn no_line_of_the_long_help_is_broken() {
+        assert!(RUN_HELP.lines().all(|l| l.chars().count() <= 98), "{RUN_HELP}");
+    }
+    #[test]
+    fn numbers_out_of_range_get_a_tip() {
+        let run = |words: &[&str]| Cli::try_parse_from(["omni-flow", "run", "g.yaml"].iter().chain(words));
+        for (word, why) in
+            [("-1", "negative"), ("18446744073709551616", "too large"), ("1.5", "no whole"), ("-x", "no whole")]
+        {
+            for words in [vec!["--seed", word], vec![&*format!("--seed={word}")]] {
+                let e = run(&words).unwrap_err();
+                let text = e.to_string();
+                assert_eq!(e.exit_code(), 2);
+                for part in [word, "--seed", why, "tip: a seed is a whole number from 0 to 18446744073709551615"] {
+                    assert!(text.contains(part), "{part} in {text}");
+                }
+            }
+        }
+        for word in ["0", "-1", "1025", "many"] {
+            let text = run(&["--threads", word]).unwrap_err().to_string();
+            assert!(text.contains("--threads") && text.contains("1 to 1024"), "{text}");
+        }
+        let Command::Run(args) = run(&["--seed", "18446744073709551615", "--threads", "1024"]).unwrap().command else {
+            panic!()
+        };
+        assert_eq!((args.seed, args.threads), (u64::MAX, Some(1024)));
     }
     #[test]
     fn a_typo_in_a_command_is_answered_with_the_nearest() {

@@ -1,7 +1,7 @@
 //! `omni-flow models`: what the catalogue knows, what the cache has, and how to change that.
 
 use anyhow::Context as _;
-use omni_flow_nodes::catalogue::{Bars, Catalogue, FetchError, FetchOptions, Health, Model, cache_root};
+use omni_flow_nodes::catalogue::{Bars, Catalogue, FetchError, FetchOptions, Health, Model, Other, cache_root};
 use serde_json::{Value, json};
 
 use crate::cli::ModelsAction;
@@ -42,7 +42,9 @@ fn list(catalogue: &Catalogue, as_json: bool) -> Result<(), Failure> {
                     "files": m.files.iter().map(|f| &f.name).collect::<Vec<_>>(), "state": health(*h),
                     "folder": m.folder(&root) })
         };
-        output::json(&json!({ "cache": root, "models": all.iter().map(one).collect::<Vec<Value>>() }));
+        let other = |o: &Other| json!({ "name": o.name, "bytes": o.bytes, "files": o.files });
+        output::json(&json!({ "cache": root, "models": all.iter().map(one).collect::<Vec<Value>>(),
+                              "others": catalogue.others(&root).iter().map(other).collect::<Vec<Value>>() }));
         return Ok(());
     }
     let mut rows = vec![["model", "size", "state", "licence", "what"].map(str::to_owned).to_vec()];
@@ -51,8 +53,21 @@ fn list(catalogue: &Catalogue, as_json: bool) -> Result<(), Failure> {
     }
     output::put(&output::table(&rows, &[1]));
     output::put(&format!("\ncache: {}\n", root.display()));
+    if all.iter().all(|(_, h)| *h == Health::Missing) {
+        output::put(&format!("it has none of these; {FETCHED}\n"));
+    }
+    let others = catalogue.others(&root);
+    if !others.is_empty() {
+        output::put("also there, fetched by address or hub name (`models rm NAME` deletes one):\n");
+        let rows: Vec<Vec<String>> =
+            others.iter().map(|o| vec![o.name.clone(), bytes(o.bytes), o.files.join(", ")]).collect();
+        output::put(&output::table(&rows, &[1]));
+    }
     Ok(())
 }
+
+/// How models come into the cache.
+const FETCHED: &str = "`omni-flow run GRAPH` fetches what a graph needs, `omni-flow models pull NAME` one model";
 
 fn pull(catalogue: &Catalogue, names: &[String], options: &FetchOptions, as_json: bool) -> Result<(), Failure> {
     let bars = Bars::default();
@@ -76,38 +91,52 @@ fn verify(catalogue: &Catalogue, names: &[String], as_json: bool) -> Result<(), 
     let cached = catalogue.list(&root).into_iter().filter(|(_, h)| *h != Health::Missing);
     let names: Vec<String> =
         if names.is_empty() { cached.map(|(m, _)| m.name.clone()).collect() } else { names.to_vec() };
-    let (mut found, mut bad) = (Vec::new(), Vec::new());
+    let (mut found, mut bad, mut absent) = (Vec::new(), Vec::new(), Vec::new());
     for name in &names {
-        for (file, h) in catalogue.verify(name, &root).map_err(run)? {
-            if h != Health::Good {
-                bad.push(name.clone());
-            }
+        let files = catalogue.verify(name, &root).map_err(run)?;
+        if files.iter().all(|(_, h)| *h == Health::Missing) {
+            absent.push(name.clone());
+        } else if files.iter().any(|(_, h)| *h != Health::Good) {
+            bad.push(name.clone());
+        }
+        for (file, h) in files {
+            let state = if h == Health::Missing { "missing" } else { health(h) };
             if as_json {
-                found.push(json!({ "model": name, "file": file.name, "state": health(h) }));
+                found.push(json!({ "model": name, "file": file.name, "state": state }));
             } else {
-                output::put(&format!("{name}/{}: {}\n", file.name, health(h)));
+                output::put(&format!("{name}/{}: {state}\n", file.name));
             }
         }
     }
     if as_json {
         output::json(&found);
+    } else if names.is_empty() {
+        let note =
+            format!("nothing to verify: the cache ({}) has no model of the catalogue; {FETCHED}\n", root.display());
+        output::put(&note);
     }
-    bad.dedup();
-    if bad.is_empty() {
-        return Ok(());
+    let mut why = Vec::new();
+    if !bad.is_empty() {
+        let again = format!("omni-flow models rm {0} && omni-flow models pull {0}", bad.join(" "));
+        why.push(format!("not as promised: {}; to fetch again, run: {again}", bad.join(", ")));
     }
-    let again = format!("omni-flow models rm {0} && omni-flow models pull {0}", bad.join(" "));
-    Err(anyhow::anyhow!("not as promised: {}; to fetch again, run: {again}", bad.join(", ")).into())
+    if !absent.is_empty() {
+        let get = format!("omni-flow models pull {}", absent.join(" "));
+        why.push(format!("not in the cache ({}): {}; to fetch, run: {get}", root.display(), absent.join(", ")));
+    }
+    if why.is_empty() { Ok(()) } else { Err(anyhow::anyhow!(why.join("\n")).into()) }
 }
 
 fn remove(catalogue: &Catalogue, names: &[String]) -> Result<(), Failure> {
     let root = cache_root().map_err(run)?;
-    for name in names {
+    let others = catalogue.others(&root);
+    for name in names.iter().filter(|n| !others.iter().any(|o| o.name == **n)) {
         catalogue.get(name).map_err(run)?;
     }
     for name in names {
         let was = catalogue.remove(name, &root).with_context(|| format!("cannot delete {name}"))?;
-        output::put(&format!("{name}: {}\n", if was { "deleted" } else { "was not in the cache" }));
+        let told = if was { "deleted".to_owned() } else { format!("nothing to delete in {}", root.display()) };
+        output::put(&format!("{name}: {told}\n"));
     }
     Ok(())
 }

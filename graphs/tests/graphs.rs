@@ -122,6 +122,33 @@ fn a_text_is_spoken() {
 }
 
 #[test]
+fn what_a_voice_cannot_speak_is_told_and_the_rest_is_spoken() {
+    if !have(&["piper-joe"]) {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let path = out(&dir, "s.wav");
+    let speak = |text: &str| run(&["run", "graphs/speak.yaml", "--offline", "--text", text, "--output", &path]);
+    for (text, script) in [("\u{1f600} \u{1f44d}", "emoji (\"\u{1f600}\""), ("Привет, мир.", "Cyrillic (\"Привет")]
+    {
+        let words = [script, "speak/talker", "nothing of this text can be spoken", "`piper-joe` speaks en_US"];
+        speak(text).expect(1).complains(&words).complains(&["no audio came out of `speaker`"]);
+    }
+    let ran = speak("Good morning, Привет, my friend \u{1f600}.").expect(0);
+    let ran = ran.complains(&["a part of this text is left out", "Cyrillic (\"Привет"]);
+    assert!(!ran.err.contains("emoji"), "what is only shown is not missed: {}", ran.err);
+    let seconds = |path: &str| wav(path).samples.len() as f64 / 22_050.0;
+    let mixed = seconds(&path);
+    speak("Good morning, my friend.").expect(0);
+    assert!((mixed - seconds(&path)).abs() < 0.5, "{mixed} s and {} s", seconds(&path));
+    // A file whose first paragraph cannot be spoken.
+    let file = out(&dir, "t.txt");
+    fs::write(&file, "Привет.\n\nGood morning.\n").unwrap();
+    run(&["run", "graphs/speak.yaml", "--offline", "--input", &file, "--output", &path]).expect(0);
+    assert!(seconds(&path) > 0.4);
+}
+
+#[test]
 fn the_assistant_hears_answers_and_is_timed() {
     if !have(&["silero-vad", "whisper-tiny-en", "smollm2-135m", "piper-joe"]) {
         return;
@@ -148,8 +175,54 @@ fn the_assistant_hears_answers_and_is_timed() {
     let got = wav(&path);
     let seconds: f64 = speaker["answers"].as_array().unwrap().iter().map(|a| a["audio_s"].as_f64().unwrap()).sum();
     assert!((got.samples.len() as f64 / f64::from(got.rate) - seconds).abs() < 0.01);
+    // An answer of at least two sentences (the words are the likeliest ones, so always the same): its first sound comes
+    // while the model still writes.
+    let answer = said("said-out");
+    assert!(answer.matches(['.', '!', '?']).count() >= 2, "{answer}");
+    let last =
+        events.iter().rfind(|e| e["output"] == "said-out" && !e["text"].as_str().unwrap_or_default().trim().is_empty());
+    let last = last.unwrap()["t"].as_f64().unwrap();
+    assert!(sound < last, "the first sound at {sound} s, the last word at {last} s: {answer}");
     // Silence has no answer, and that is no success.
     let (silent, path) = (clip("10_silence_24k.wav"), out(&dir, "b.wav"));
     let words = ["run", "graphs/voice-assistant.yaml", "--offline", "--input", &silent, "--output", &path, "--no-pace"];
+    run(&words).expect(1).complains(&["no audio came out of `speaker`"]);
+}
+
+#[test]
+fn a_question_over_the_telephone_or_in_stereo_is_answered() {
+    if !have(&["silero-vad", "whisper-tiny-en", "smollm2-135m", "piper-joe"]) {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    for (name, word) in [("05_cards005_8k_mulaw.wav", "spades"), ("03_librivox0890_44k1_stereo.wav", "selfish")] {
+        let (input, path) = (clip(name), out(&dir, name));
+        let mut words = vec!["run", "graphs/voice-assistant.yaml", "--offline", "--input", &input, "--output", &path];
+        words.extend(["--json", "--no-pace", "--set", "nodes.llm.max-tokens=8"]);
+        let ran = run(&words).expect(0);
+        let heard: String = ran
+            .events()
+            .iter()
+            .filter(|e| e["output"] == "heard-out")
+            .filter_map(|e| e["text"].as_str().map(str::to_lowercase))
+            .collect();
+        assert!(heard.contains(word), "{name}: {heard}");
+        let got = wav(&path);
+        assert_eq!((got.rate, got.channels), (22_050, 1));
+        assert!(omni_flow_media::levels::measure(&got.samples).rms > -45.0, "{name}: it speaks");
+    }
+}
+
+#[test]
+fn what_is_no_speech_is_neither_written_down_nor_answered() {
+    if !have(&["silero-vad", "whisper-tiny-en", "smollm2-135m", "piper-joe"]) {
+        return;
+    }
+    let noise = clip("08_nonspeech_24k.wav");
+    let ran = run(&["run", "graphs/transcribe.yaml", "--offline", "--input", &noise, "--no-pace"]).expect(0);
+    assert!(!ran.out.contains("text:"), "{}", ran.out);
+    let dir = tempfile::tempdir().unwrap();
+    let path = out(&dir, "n.wav");
+    let words = ["run", "graphs/voice-assistant.yaml", "--offline", "--input", &noise, "--output", &path, "--no-pace"];
     run(&words).expect(1).complains(&["no audio came out of `speaker`"]);
 }

@@ -6,6 +6,8 @@ use std::fs;
 use std::io::Write as _;
 use std::process::Stdio;
 
+#[cfg(unix)]
+use common::until;
 use common::{Ran, clip, omni, run};
 
 /// A graph file of its own folder.
@@ -41,6 +43,9 @@ fn a_check_looks_at_the_files_of_models() {
     check(&[]).expect(0);
     check(&["--offline"]).expect(2).complains(&["G113", "g.yaml:5:", "not in the cache", "models pull silero-vad"]);
     check(&["--set", "nodes.vad.model=silero"]).expect(2).complains(&["G113", "`silero`", "silero-vad"]);
+    let ran = check(&["--set", "nodes.vad.model=silero"]).expect(2);
+    assert!(!ran.err.contains("smollm2") && !ran.err.contains("piper"), "models of its kind alone: {}", ran.err);
+    check(&["--set", "nodes.vad.model=own.onnx"]).expect(2).complains(&["`./own.onnx`", "folder of the graph file"]);
     check(&["--set", "nodes.vad.model=./none.onnx"]).expect(2).complains(&["G113", "none.onnx", "folder of the graph"]);
     let folder = dir.path().join("models/silero-vad");
     fs::create_dir_all(&folder).unwrap();
@@ -156,6 +161,95 @@ fn files_that_cannot_be_used_are_named() {
 }
 
 #[test]
+fn an_input_without_anything_in_it_is_refused_before_a_model_is_looked_for() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = |name: &str, bytes: &[u8]| {
+        let path = dir.path().join(name);
+        fs::write(&path, bytes).unwrap();
+        path.display().to_string()
+    };
+    // A whole header that promises no sample.
+    let mut wav = b"RIFF\x24\0\0\0WAVEfmt \x10\0\0\0\x01\0\x01\0".to_vec();
+    wav.extend(16_000u32.to_le_bytes().iter().chain(&32_000u32.to_le_bytes()));
+    wav.extend(b"\x02\0\x10\0data\0\0\0\0");
+    let (wav, text) = (file("none.wav", &wav), file("none.txt", b"\xef\xbb\xbf \n\n\t\n"));
+    let out = dir.path().join("o.wav").display().to_string();
+    for (graph, input) in [("graphs/voice-assistant.yaml", &wav), ("graphs/speak.yaml", &text)] {
+        let mut command = omni();
+        command.env("OMNI_FLOW_CACHE", dir.path()).args([
+            "run",
+            graph,
+            "--offline",
+            "--input",
+            input,
+            "--output",
+            &out,
+        ]);
+        let ran = Ran::of(command.output().unwrap()).expect(1).complains(&[input, "is empty"]);
+        assert!(!ran.err.contains("starting") && !ran.err.contains("models pull"), "{}", ran.err);
+        assert!(!std::path::Path::new(&out).exists(), "nothing is left behind");
+    }
+}
+
+#[test]
+fn formats_that_are_not_written_are_refused_before_anything_is_made() {
+    let (dir, path) = graph(LOOP);
+    let out = dir.path().join("t.mp3");
+    let input = clip("01_librivox0880_16k.wav");
+    let out = out.to_str().unwrap();
+    let words = ["no audio is written as .mp3", ".wav (WAV", ".ogg, .opus or .oga (Ogg Opus)", "t.wav"];
+    run(&["run", &path, "--input", &input, "--output", out]).expect(2).complains(&words);
+    run(&["run", "graphs/tone.yaml", "--output", out]).expect(2).complains(&words);
+    assert!(!std::path::Path::new(out).exists());
+    let set = ["run", "graphs/tone.yaml", "--set", "nodes.out.path=t.mp3"];
+    run(&set).expect(2).complains(&["no audio is written as .mp3", ".ogg, .opus or .oga"]);
+}
+
+#[test]
+fn a_recording_that_was_cut_short_is_used_with_one_warning() {
+    let (dir, path) = graph(LOOP);
+    let whole = fs::read(clip("01_librivox0880_16k.wav")).unwrap();
+    let (cut, out) = (dir.path().join("cut.wav"), dir.path().join("o.wav").display().to_string());
+    // A second of 16 kHz and 16 bits.
+    fs::write(&cut, &whole[..whole.len() - 32_000]).unwrap();
+    let cut = cut.to_str().unwrap();
+    let told = "cut.wav` was cut short: 1000 ms less than its header states";
+    for graph in [&*path, "graphs/opus-roundtrip.yaml"] {
+        let ran = run(&["run", graph, "--input", cut, "--output", &out, "--no-pace"]).expect(0).complains(&[told]);
+        assert_eq!(ran.err.matches("cut short").count(), 1, "{}", ran.err);
+    }
+    let ran =
+        run(&["run", &path, "--input", &clip("01_librivox0880_16k.wav"), "--output", &out, "--no-pace"]).expect(0);
+    assert!(!ran.err.contains("cut short"), "{}", ran.err);
+    // From a pipe it is known at the end.
+    let mut command = omni();
+    command.args(["run", &path, "--input", "-", "--output", &out, "--no-pace"]).stdin(fs::File::open(cut).unwrap());
+    Ran::of(command.output().unwrap()).expect(0).complains(&["standard input` was cut short: 1000 ms"]);
+}
+
+#[test]
+fn seeds_and_shipped_graphs_are_explained() {
+    for seed in ["-1", "18446744073709551616", "one"] {
+        run(&["run", "graphs/tone.yaml", "--seed", seed])
+            .expect(2)
+            .complains(&["--seed", "from 0 to 18446744073709551615"]);
+    }
+    let help = run(&["run", "--help"]).expect(0).out;
+    let graphs = fs::read_dir(common::root().join("graphs")).unwrap().flatten();
+    let names: Vec<String> =
+        graphs.filter_map(|e| e.file_name().into_string().ok()).filter(|n| n.ends_with(".yaml")).collect();
+    let readme = fs::read_to_string(common::root().join("README.md")).unwrap();
+    assert!(names.len() >= 6);
+    for name in &names {
+        assert!(help.contains(&format!("omni-flow run graphs/{name}")), "{name} in\n{help}");
+        assert!(readme.contains(&format!("(graphs/{name})")), "{name} in README.md");
+    }
+    for head in ["busy", "steps", "longest", "most held", "blocked", "dropped", "underruns"] {
+        assert!(help.contains(head), "{head} in\n{help}");
+    }
+}
+
+#[test]
 #[cfg(target_os = "linux")]
 fn a_full_disk_ends_the_run_with_the_name_of_the_file() {
     let (_dir, path) = graph(LOOP);
@@ -176,11 +270,7 @@ fn the_first_interrupt_drains_and_the_file_is_whole() {
         .spawn()
         .unwrap();
     // It has begun when half a second of it lies in the file.
-    let begun = || fs::metadata(&out).is_ok_and(|m| m.len() > 16_000);
-    while !begun() {
-        assert!(child.try_wait().unwrap().is_none(), "ended early");
-        std::thread::yield_now();
-    }
+    until(&mut child, "half a second of audio", |_| fs::metadata(&out).is_ok_and(|m| m.len() > 16_000));
     let kill = std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
     assert!(kill.success());
     let ran = Ran::of(child.wait_with_output().unwrap()).expect(130);
@@ -238,15 +328,20 @@ fn a_graph_that_feeds_itself_stops_at_the_first_interrupt() {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    while !fs::metadata(&out).is_ok_and(|m| m.len() > 4000) {
-        assert!(child.try_wait().unwrap().is_none(), "ended early");
-        std::thread::yield_now();
-    }
+    until(&mut child, "audio", |_| fs::metadata(&out).is_ok_and(|m| m.len() > 4000));
     signal(&child, "-INT");
-    let begun = std::time::Instant::now();
-    Ran::of(child.wait_with_output().unwrap()).expect(130);
-    assert!(begun.elapsed() < std::time::Duration::from_secs(8), "it did not wait for the deadline of the drain");
+    // A drain that meets its deadline ends without a report.
+    let ran = Ran::of(child.wait_with_output().unwrap()).expect(130);
+    assert!(ran.out.contains("stopped by Ctrl-C"), "its sources ended: {}{}", ran.out, ran.err);
     assert!(decode(out.to_str().unwrap()).samples.len() > 1000);
+}
+
+/// True if a line of text does not fit into a pipe any more.
+#[cfg(target_os = "linux")]
+fn full(pipe: &impl std::os::fd::AsFd) -> bool {
+    let size = rustix::pipe::fcntl_getpipe_size(pipe).unwrap();
+    // Writes of less than a page go into a page of their own if they do not fit into the last one.
+    rustix::io::ioctl_fionread(pipe).unwrap() as usize + 8192 > size
 }
 
 #[test]
@@ -262,17 +357,7 @@ fn a_reader_that_stops_reading_does_not_keep_the_program() {
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
-    // Full when the process sleeps in a write for good: its count of written bytes stands still.
-    let written = || fs::read_to_string(format!("/proc/{}/io", child.id())).unwrap_or_default();
-    let mut before = String::new();
-    loop {
-        std::thread::sleep(std::time::Duration::from_millis(200));
-        let now = written();
-        if now == before {
-            break;
-        }
-        before = now;
-    }
+    until(&mut child, "a full pipe", |child| full(child.stdout.as_ref().unwrap()));
     signal(&child, "-INT");
     signal(&child, "-INT");
     assert_eq!(child.wait().unwrap().code(), Some(130));
@@ -296,6 +381,8 @@ fn settings_are_layered_and_explained() {
     let set = "nodes.mic.audio.rate=8000";
     let ran = run(&["check", &path, "--set", set, "--explain", "nodes.mic.audio.rate"]).expect(0);
     assert!(ran.out.contains("8000") && ran.out.contains("override"), "{}", ran.out);
+    let ran = run(&["check", &path, "--explain", "nodes.mic.restart"]).expect(0);
+    assert!(ran.out.contains("never") && ran.out.contains("the default of the engine"), "{}", ran.out);
     run(&["check", &path, "--explain", "nodes.mic.colour"]).expect(2).complains(&["no layer sets"]);
     run(&["check", &path, "--set", "nodes.mic"]).expect(2).complains(&["--set"]);
     let ran = run(&["check", "--codes"]).expect(0);
@@ -314,4 +401,19 @@ fn secrets_are_never_shown() {
         graph("graph: g\nnodes:\n  llm: { use: model.chat, base-url: x, api-key: sk-abcdef123456, in: q }\n");
     let ran = run(&["check", &path]).expect(2);
     assert!(!ran.err.contains("sk-abcdef"), "{}", ran.err);
+}
+
+#[test]
+fn the_abort_timeout_is_read_before_anything_starts() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("t.wav").display().to_string();
+    let tone = |seconds: &str| {
+        let mut c = omni();
+        c.env("OMNI_FLOW_ABORT_TIMEOUT", seconds).args(["run", "graphs/tone.yaml", "--output", &path]);
+        Ran::of(c.output().unwrap())
+    };
+    let refused = tone("soon").expect(2);
+    refused.complains(&["OMNI_FLOW_ABORT_TIMEOUT=`soon`", "seconds", "OMNI_FLOW_ABORT_TIMEOUT=2"]);
+    assert!(!std::path::Path::new(&path).exists());
+    tone("0.5").expect(0);
 }

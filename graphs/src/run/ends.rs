@@ -1,7 +1,7 @@
 //! Which file or text goes to which client end of a graph: pure, from the plan's ends and the command line's words.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use omni_flow::{Client, Kind, Medium, Plan};
 
@@ -151,7 +151,8 @@ pub fn outputs(ends: &[End], given: &[String]) -> Result<BTreeMap<String, PathBu
             let hint = "text and events are printed; leave --output out";
             return Err(Failure::usage(format!("there is no audio output for --output {file}"), hint));
         };
-        if bound.values().any(|p| p == std::path::Path::new(file)) {
+        writable(Path::new(file))?;
+        if bound.values().any(|p| p == Path::new(file)) {
             return Err(Failure::usage(format!("two outputs go to `{file}`"), "give each a file of its own"));
         }
         if bound.insert(end.node.clone(), file.into()).is_some() {
@@ -166,6 +167,35 @@ pub fn outputs(ends: &[End], given: &[String]) -> Result<BTreeMap<String, PathBu
         ));
     }
     Ok(bound)
+}
+
+/// Refuses names that promise a format which is not written. A name without an ending (a device, a pipe) gets WAV.
+pub fn writable(path: &Path) -> Result<(), Failure> {
+    let Some(ending) = path.extension().map(|e| e.to_string_lossy().to_lowercase()) else { return Ok(()) };
+    if WAV.contains(&ending.as_str()) || OGG.contains(&ending.as_str()) {
+        return Ok(());
+    }
+    let (wav, ogg) = (path.with_extension("wav"), path.with_extension("ogg"));
+    let (wav, ogg) = (wav.display(), ogg.display());
+    Err(Failure::usage(
+        format!(
+            "no audio is written as .{ending} (`{}`); what is: .wav (WAV, 16-bit PCM), .ogg, .opus or .oga (Ogg Opus)",
+            path.display()
+        ),
+        format!(
+            "use {wav}, or {ogg} for a small file; a converter makes other formats of it, as `ffmpeg -i {wav} {}`",
+            path.display()
+        ),
+    ))
+}
+
+/// Endings of WAV and of Ogg Opus, in small letters.
+const WAV: [&str; 2] = ["wav", "wave"];
+const OGG: [&str; 3] = ["ogg", "opus", "oga"];
+
+/// True if a file of this name gets Ogg Opus.
+pub fn is_ogg(path: &Path) -> bool {
+    path.extension().is_some_and(|e| OGG.iter().any(|o| e.eq_ignore_ascii_case(o)))
 }
 
 #[cfg(test)]
@@ -213,6 +243,21 @@ mod tests {
         assert!(says(inputs(&[end("x", "packet opus")], &[], None)).contains("packet opus at `x`"));
         assert!(says(inputs(&[end("x", "audio 16000")], &[], Some("hi"))).contains("no text input"));
         assert!(says(inputs(&[end("x", "text")], &[], Some(" "))).contains("empty"));
+    }
+    #[test]
+    fn formats_that_are_not_written_are_refused_with_those_that_are() {
+        let all = [end("speaker", "audio")];
+        for name in ["t.mp3", "T.FLAC", "a.b/c.m4a", "x.wav.txt", "speaker=t.mp3"] {
+            let text = says(outputs(&all, &words(&[name])));
+            for part in ["no audio is written as .", ".wav (WAV", ".ogg, .opus or .oga (Ogg Opus)"] {
+                assert!(text.contains(part), "{text}");
+            }
+        }
+        assert!(says(outputs(&all, &words(&["t.mp3"]))).contains("use t.wav, or t.ogg"));
+        for name in ["t.wav", "t.WAVE", "t.ogg", "t.Opus", "t.oga", "/dev/full", "dir.d/name"] {
+            outputs(&all, &words(&[name])).unwrap_or_else(|e| panic!("{name}: {e}"));
+        }
+        assert!(is_ogg(Path::new("a.OGA")) && is_ogg(Path::new("a.opus")) && !is_ogg(Path::new("a.wav")));
     }
     #[test]
     fn audio_outputs_need_a_file_and_others_take_none() {

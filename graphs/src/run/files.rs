@@ -35,6 +35,11 @@ pub fn paths(
     let mut nodes = Map::new();
     take(inputs, &readers, !asks("session.in"), "standard input", &mut nodes)?;
     take(outputs, &writers, !speaks, "standard output", &mut nodes)?;
+    for writer in writers.iter().filter(|w| file.get(&format!("nodes.{w}.format")).is_none()) {
+        if let Some(path) = nodes.get(writer).and_then(|n| n["path"].as_str()) {
+            ends::writable(Path::new(path))?;
+        }
+    }
     for reader in readers.iter().filter(|_| no_pace) {
         let node = nodes.entry(reader.as_str()).or_insert_with(|| json!({}));
         node["pace"] = json!(false);

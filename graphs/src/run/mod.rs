@@ -3,6 +3,7 @@
 //! Everything that can be known to be wrong is said before a model is loaded: the graph, the ends without a file, files
 //! that cannot be read or written. Then nodes are built, one session runs, and a table says what it took.
 
+mod abort;
 mod convert;
 mod ends;
 mod feed;
@@ -45,6 +46,7 @@ struct Job {
     plan: Plan,
     sources: Vec<(End, Source)>,
     targets: BTreeMap<String, Target>,
+    abort_timeout: Option<Duration>,
     args: RunArgs,
 }
 
@@ -59,6 +61,7 @@ pub fn run(args: &RunArgs, registry: &Registry) -> Result<(), Failure> {
 }
 
 fn prepare(args: &RunArgs, registry: &Registry) -> Result<Job, Failure> {
+    let abort_timeout = abort::timeout()?;
     let mut layers = load::layers(&args.graph.sets, &args.graph.overrides);
     let mut file = load::read(&args.graph.graph, &layers)?;
     let (mut inputs, mut outputs) = (args.inputs.clone(), args.outputs.clone());
@@ -84,7 +87,7 @@ fn prepare(args: &RunArgs, registry: &Registry) -> Result<Job, Failure> {
     let sources = feeds.into_iter().map(open).collect::<anyhow::Result<Vec<_>>>()?;
     let open = |(node, path): (String, std::path::PathBuf)| Target::open(&path).map(|t| (node, t));
     let targets = targets.into_iter().map(open).collect::<anyhow::Result<BTreeMap<_, _>>>()?;
-    Ok(Job { plan, sources, targets, args: args.clone() })
+    Ok(Job { plan, sources, targets, abort_timeout, args: args.clone() })
 }
 
 /// True if both lead to one file, by whatever name.
@@ -99,10 +102,13 @@ fn same(a: &Path, b: &Path) -> bool {
 
 async fn go(job: Job) -> Result<(), Failure> {
     let stop = Stop::listen();
-    let Job { plan, sources, targets, args } = job;
+    let Job { plan, sources, targets, abort_timeout, args } = job;
     let mut engine = Engine::builder().offline(args.offline).seed(args.seed);
     if let Some(n) = args.threads {
         engine = engine.threads(n.into());
+    }
+    if let Some(limit) = abort_timeout {
+        engine = engine.abort_timeout(limit);
     }
     let engine = engine.build().context("cannot start the compute threads")?;
     let name = plan.name.clone();
@@ -145,7 +151,9 @@ fn answered(taken: &[Taken], ear: Option<&Ear>) -> Result<(), Failure> {
     let why = match ear {
         Some(e) if !e.heard_anything() => "the recording is silent",
         Some(_) => "no speech was found in the recording, or nothing was made of it",
-        None => "the graph made none",
+        None => {
+            "the graph made none of this text; if there is nothing in it that the voice can speak, a warning says so"
+        }
     };
     match silent {
         Some(t) => Err(anyhow!("no audio came out of `{}`: {why}", t.node).into()),

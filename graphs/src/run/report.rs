@@ -63,6 +63,10 @@ impl Report<'_> {
         if rows.len() > 1 {
             all.push_str(&format!("\n{}", table(&rows, &[1, 2, 3])));
         }
+        for n in self.stats.nodes.iter().filter(|n| n.restarts + n.over_budget > 0) {
+            let (restarts, over) = (n.restarts, n.over_budget);
+            all.push_str(&format!("{}: made anew {restarts} times, {over} steps above its budget\n", n.name));
+        }
         let head = ["edge", "chunks", "most held", "of", "blocked", "dropped"];
         let mut rows = vec![head.map(str::to_owned).to_vec()];
         for e in &self.stats.edges {
@@ -78,7 +82,7 @@ impl Report<'_> {
                 held.join(", "),
                 limit(&e.limit),
                 ms(c.blocked),
-                dropped(c.stale, c.policy, c.closed),
+                dropped(c.stale, c.policy, c.closed, c.lost),
             ]);
         }
         all.push_str(&format!("\n{}", table(&rows, &[1, 4])));
@@ -104,13 +108,13 @@ impl Report<'_> {
         };
         let node = |n: &omni_flow::NodeStats| {
             json!({ "node": n.name, "busy_ms": millis(n.busy), "steps": n.steps, "longest_ms": millis(n.longest),
-                    "faults": n.faults })
+                    "faults": n.faults, "restarts": n.restarts, "over_budget": n.over_budget })
         };
         let edge = |e: &omni_flow::EdgeStats| {
             let c = &e.counts;
             json!({ "edge": e.name, "chunks": c.chunks, "bytes": c.bytes, "high": { "chunks": c.depth_high,
                     "bytes": c.bytes_high, "ms": c.span_high.as_secs_f64() * 1e3 }, "blocked_ms": millis(c.blocked),
-                    "dropped": { "stale": c.stale, "policy": c.policy, "closed": c.closed } })
+                    "dropped": { "stale": c.stale, "policy": c.policy, "closed": c.closed, "restart": c.lost } })
         };
         json!({
             "event": "summary", "graph": self.graph, "paced": self.paced, "stopped": self.stopped,
@@ -159,8 +163,8 @@ fn limit(a: &omni_flow::Amount) -> String {
     all.join(", ")
 }
 
-fn dropped(stale: u64, policy: u64, closed: u64) -> String {
-    let all = [(stale, "stale"), (policy, "by policy"), (closed, "unread")];
+fn dropped(stale: u64, policy: u64, closed: u64, lost: u64) -> String {
+    let all = [(stale, "stale"), (policy, "by policy"), (closed, "unread"), (lost, "by a restart")];
     let some: Vec<String> = all.iter().filter(|(n, _)| *n > 0).map(|(n, why)| format!("{n} {why}")).collect();
     if some.is_empty() { "0".to_owned() } else { some.join(", ") }
 }

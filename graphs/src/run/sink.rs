@@ -1,5 +1,5 @@
-//! Where an output's audio goes: a WAV file that is valid at any moment, or Ogg Opus for names that end in `.ogg` or
-//! `.opus`. The file is tried before anything is loaded, and begun when the session is.
+//! Where an output's audio goes: a WAV file that is valid at any moment, or Ogg Opus for names that end in `.ogg`, `.opus`
+//! or `.oga`. The file is tried before anything is loaded, and begun when the session is.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{Seek as _, Write as _};
@@ -13,6 +13,7 @@ use omni_flow_media::pcm::{Layout, PcmSpec, SampleFormat};
 use omni_flow_media::wav::WavWriter;
 
 use super::convert::Convert;
+use super::ends::is_ogg;
 
 /// Rate of a file that never got audio and whose kind says none.
 const RATE: u32 = 24_000;
@@ -50,8 +51,7 @@ impl Target {
     pub fn begin(mut self, kind: &Kind) -> anyhow::Result<Sink> {
         let name = self.path.display().to_string();
         let file = self.file.take().context("the output was begun twice")?;
-        let ogg =
-            self.path.extension().is_some_and(|e| e.eq_ignore_ascii_case("ogg") || e.eq_ignore_ascii_case("opus"));
+        let ogg = is_ogg(&self.path);
         let format = (kind.rate.unwrap_or(RATE), kind.channels.unwrap_or(1));
         let coder = Coder::Waiting { file, ogg, new: self.new };
         Ok(Sink { name, coder, from: format, convert: None, frames: 0, scratch: Vec::new() })

@@ -45,16 +45,21 @@ pub struct Format {
 }
 
 impl Source {
-    /// Opens what was given for an input of `kind`.
+    /// Opens what was given for an input of `kind`. A file is looked into, so that an empty one is told at once.
     ///
     /// # Errors
-    /// The file cannot be opened or is no audio that can be read; the message names it.
+    /// The file cannot be opened, is no audio that can be read, or holds nothing; the message names it.
     pub fn open(kind: &Kind, given: Given) -> anyhow::Result<Self> {
         if kind.medium == Medium::Text {
             return Self::text(given);
         }
         let file = match &given {
-            Given::File(path) => AudioFile::open(path)?,
+            Given::File(path) => {
+                if path.is_file() && AudioFile::open(path)?.next(&mut Vec::new())? == 0 {
+                    return Err(empty(&path.display().to_string()));
+                }
+                AudioFile::open(path)?
+            }
             Given::Stdin => AudioFile::new(MediaInput::pipe(std::io::stdin()), "standard input")?,
             Given::Text(_) => bail!("text cannot feed an audio input"),
         };
@@ -72,7 +77,11 @@ impl Source {
             Given::Stdin => ("standard input".to_owned(), Box::new(std::io::stdin()), true),
             Given::File(path) => {
                 let name = path.display().to_string();
-                let file = std::fs::File::open(&path).with_context(|| format!("cannot read `{name}`"))?;
+                let open = || std::fs::File::open(&path).with_context(|| format!("cannot read `{name}`"));
+                if path.is_file() && blank(open()?).with_context(|| format!("cannot read `{name}`"))? {
+                    return Err(empty(&name));
+                }
+                let file = open()?;
                 (name, Box::new(file), false)
             }
         };
@@ -104,7 +113,7 @@ impl Source {
                 }
             };
             let end = match done {
-                Ok(0) => Some(anyhow!("`{name}` is empty: there is nothing to hear or read in it")),
+                Ok(0) => Some(empty(&name)),
                 Ok(_) => None,
                 Err(e) => Some(e),
             };
@@ -117,15 +126,48 @@ impl Source {
     }
 }
 
+fn empty(name: &str) -> anyhow::Error {
+    anyhow!("`{name}` is empty: there is nothing to hear or read in it")
+}
+
+/// True if a text has nothing but white space. Reads up to the first other byte.
+fn blank(text: impl Read) -> std::io::Result<bool> {
+    let mut reader = BufReader::new(text);
+    let mut first = true;
+    loop {
+        let mut bytes = reader.fill_buf()?;
+        let n = bytes.len();
+        if n == 0 {
+            return Ok(true);
+        }
+        if std::mem::take(&mut first) {
+            bytes = bytes.strip_prefix("\u{feff}".as_bytes()).unwrap_or(bytes);
+        }
+        if !bytes.iter().all(u8::is_ascii_whitespace) {
+            return Ok(false);
+        }
+        reader.consume(n);
+    }
+}
+
 /// Decodes, converts and cuts; gives the number of chunks.
 fn audio(mut file: AudioFile, to: Format, put: &mut impl FnMut(Item) -> bool) -> anyhow::Result<u64> {
     let spec = file.spec();
     let mut convert = Convert::new((spec.rate(), spec.channels()), (to.rate, usize::from(to.channels)))?;
     let size = (to.rate * CHUNK_MS / 1000).max(1) as usize * usize::from(to.channels);
-    let (mut raw, mut ready, mut chunks) = (Vec::new(), Vec::new(), 0);
+    let (mut raw, mut ready, mut chunks, mut told) = (Vec::new(), Vec::new(), 0, false);
     loop {
         raw.clear();
         let ended = file.next(&mut raw)? == 0;
+        // Known at once of a file on disk, at its end of others.
+        if let (false, Some(missing)) = (told, file.missing()) {
+            told = true;
+            let ms = missing.as_millis().max(1);
+            tracing::warn!(
+                "`{}` was cut short: {ms} ms less than its header states; what is there is used",
+                file.name()
+            );
+        }
         if ended {
             convert.flush(&mut ready);
         } else {
@@ -227,6 +269,13 @@ mod tests {
         assert_eq!(read(t.as_bytes(), false).unwrap(), ["One line.", "Two."]);
         assert_eq!(read(t.as_bytes(), true).unwrap(), ["One", "line.", "Two."]);
         assert!(read(b" \n\n", false).unwrap().is_empty());
+    }
+    #[test]
+    fn a_text_of_white_space_is_empty() {
+        for t in ["", "\u{feff}", " \n\t\r\n", &" \n".repeat(20_000)] {
+            assert!(blank(t.as_bytes()).unwrap(), "{t:?}");
+        }
+        assert!(!blank(format!("{}x", " ".repeat(20_000)).as_bytes()).unwrap());
     }
     #[test]
     fn bytes_that_are_no_text_are_named_by_their_place() {

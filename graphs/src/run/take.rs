@@ -98,6 +98,8 @@ impl Taker {
         let (label, screen) = (print::label(&self.node), &self.screen);
         let now = screen.clock.now();
         match payload {
+            // Nothing to hear: the end of an answer whose audio has left, or in which nothing can be spoken.
+            Payload::Audio(pcm) if pcm.is_empty() => {}
             Payload::Audio(pcm) => {
                 let known = taken.answers.all().len();
                 taken.answers.chunk(stamp, pcm.len(), now);

@@ -3,12 +3,14 @@
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
 
 /// The program, in the repository's root, with nothing of the caller's environment that could change its answers.
 pub fn omni() -> Command {
     let mut c = Command::new(env!("CARGO_BIN_EXE_omni-flow"));
     c.current_dir(root()).stdin(Stdio::null()).env_remove("OMNI_FLOW_LOG").env_remove("RUST_LOG");
+    c.env_remove("OMNI_FLOW_ABORT_TIMEOUT");
     c
 }
 
@@ -46,6 +48,20 @@ impl Ran {
     /// The objects on standard output, one per line.
     pub fn events(&self) -> Vec<serde_json::Value> {
         self.out.lines().map(|l| serde_json::from_str(l).unwrap_or_else(|e| panic!("{e}: {l}"))).collect()
+    }
+}
+
+/// Looks until `there` is true, while the program runs. A minute is far above what anything takes that is waited for.
+#[track_caller]
+pub fn until(child: &mut Child, what: &str, there: impl Fn(&Child) -> bool) {
+    let begun = Instant::now();
+    while !there(child) {
+        assert!(child.try_wait().unwrap().is_none(), "it ended before {what}");
+        if begun.elapsed() > Duration::from_secs(60) {
+            let _ = child.kill();
+            panic!("a minute without {what}");
+        }
+        std::thread::park_timeout(Duration::from_millis(2));
     }
 }
 
