@@ -5,6 +5,7 @@
 
 mod arrows;
 mod deny;
+mod features;
 mod licences;
 mod meta;
 mod ratchets;
@@ -23,6 +24,8 @@ cargo xtask CHECK
   ratchets          longest files, unwraps, locks past `flow/src/sync.rs`; `ratchets --lower` stores what has fallen
   licences          every dependency against deny.toml, and cargo-deny where it is installed
   clippy            cargo clippy --workspace --all-targets, benchmarks of models included, -- -D warnings
+  features          cargo clippy of `media` and `nodes` without features, and with each alone
+  fuzz              cargo check of the fuzz targets (running them needs nightly)
   test              cargo test --workspace
   doc               cargo doc --workspace --no-deps with warnings as errors
   loom              the models of `flow` under every interleaving (not part of check: minutes)";
@@ -33,7 +36,7 @@ fn main() -> ExitCode {
     let root = root();
     let failed = match args[..] {
         ["check"] => {
-            let all = ["fmt", "arrows", "ratchets", "licences", "clippy", "test", "doc"];
+            let all = ["fmt", "arrows", "ratchets", "licences", "clippy", "features", "fuzz", "test", "doc"];
             let failed: Vec<&str> = all.into_iter().filter(|name| !run(&root, name)).collect();
             if !failed.is_empty() {
                 eprintln!("\nfailed: {}", failed.join(", "));
@@ -41,7 +44,7 @@ fn main() -> ExitCode {
             !failed.is_empty()
         }
         ["ratchets", "--lower"] => !report("ratchets", ratchets::lower(&root)),
-        [name] if steps::NAMES.contains(&name) || ["arrows", "ratchets", "licences"].contains(&name) => {
+        [name] if steps::NAMES.contains(&name) || ["arrows", "features", "ratchets", "licences"].contains(&name) => {
             !run(&root, name)
         }
         _ => {
@@ -56,6 +59,7 @@ fn run(root: &Path, name: &str) -> bool {
     eprintln!("==> {name}");
     let done = match name {
         "arrows" => meta::Metadata::load(root).and_then(|m| arrows::check(&m)),
+        "features" => features::check(root),
         "ratchets" => ratchets::check(root),
         "licences" => licences::check(root),
         step => steps::run(root, step),

@@ -1,6 +1,6 @@
 //! What `cargo metadata` says about the workspace and all it depends on.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::process::Command;
 
@@ -24,6 +24,9 @@ pub struct Package {
     /// Where it comes from; nothing for those in this repository.
     pub source: Option<String>,
     pub dependencies: Vec<Dependency>,
+    /// Its features, by name, and what each turns on.
+    #[serde(default)]
+    pub features: BTreeMap<String, Vec<String>>,
 }
 
 /// A dependency as a manifest states it.

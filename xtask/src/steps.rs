@@ -6,7 +6,7 @@ use std::process::Command;
 use anyhow::{Context, bail};
 
 /// Their names.
-pub const NAMES: [&str; 5] = ["fmt", "clippy", "test", "doc", "loom"];
+pub const NAMES: [&str; 6] = ["fmt", "clippy", "fuzz", "test", "doc", "loom"];
 
 /// Runs one; what it says goes to the terminal. Nothing found is an empty list.
 pub fn run(root: &Path, name: &str) -> anyhow::Result<Vec<String>> {
@@ -17,6 +17,14 @@ pub fn run(root: &Path, name: &str) -> anyhow::Result<Vec<String>> {
         "clippy" => cargo
             .args(["clippy", "--workspace", "--all-targets", "--features", "omni-flow-benches/models"])
             .args(["--", "-D", "warnings"]),
+        "fuzz" => {
+            cargo.args(["check", "--locked", "--manifest-path", "fuzz/Cargo.toml"]);
+            // A workspace of its own, but what it depends on is checked already in this one's folder.
+            if std::env::var_os("CARGO_TARGET_DIR").is_none() {
+                cargo.args(["--target-dir", "target"]);
+            }
+            &mut cargo
+        }
         "test" => cargo.args(["test", "--workspace"]),
         "doc" => cargo.args(["doc", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings"),
         // A target folder of its own: other flags would rebuild everything in the usual one, each way.
