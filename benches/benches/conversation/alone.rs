@@ -4,6 +4,7 @@ use std::time::Instant;
 
 use omni_flow::{BuildCx, GraphFile};
 use omni_flow_benches::median;
+use omni_flow_nodes::catalogue::Task;
 use omni_flow_nodes::chat::{ChatModel, ChatOptions, ChatSlot, Message, Sampling, Step};
 use omni_flow_nodes::models::fetch;
 use omni_flow_nodes::piper::{Decoder, Scales, Voice, Window};
@@ -58,13 +59,15 @@ impl Alone {
 /// If a model cannot be loaded or fails: they have all just worked.
 pub fn measure(graph: &GraphFile, rows: &[Row]) -> Alone {
     let cx = BuildCx { threads: 1, slots: 1, ..BuildCx::default() };
-    let files = |name: &str| fetch(name, &cx).unwrap_or_else(|e| panic!("{e}"));
-    let whisper = WhisperModel::load(&WhisperFiles::in_folder(&files("whisper-tiny-en").folder)).expect("Whisper");
+    let files = |task: Task, name: &str| fetch(task, name, &cx).unwrap_or_else(|e| panic!("{e}"));
+    let whisper =
+        WhisperModel::load(&WhisperFiles::in_folder(&files(Task::SpeechRecognition, "whisper-tiny-en").folder))
+            .expect("Whisper");
     whisper.warm().expect("Whisper runs");
-    let gguf = files("smollm2-135m");
+    let gguf = files(Task::Chat, "smollm2-135m");
     let chat =
         ChatModel::load(gguf.with_extension("gguf").expect("a GGUF"), ChatOptions::default()).expect("the model");
-    let piper = files("piper-joe");
+    let piper = files(Task::SpeechSynthesis, "piper-joe");
     let (onnx, config) =
         (piper.with_extension("onnx").expect("a voice"), piper.with_extension("json").expect("its file"));
     let voice = Voice::load(onnx, config).expect("the voice");
