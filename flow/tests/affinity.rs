@@ -82,6 +82,8 @@ async fn steps_run_and_nodes_are_built_on_the_processors_asked_for() {
         assert_eq!(asked(&engine, &format!("place: {place}, cpus: [{cpu}]")).await, format!("{cpu} {cpu} n-0"));
         let free = asked(&engine, &format!("place: {place}")).await;
         assert!(free.starts_with(&format!("{all} {all} ")), "{free}");
+        // A thread of the node's own bears its name.
+        assert_eq!(free.ends_with(" n-0"), place == "thread", "{free}");
     }
     // All that is granted of a NUMA node, where the machine has any.
     let list = std::fs::read_to_string("/sys/devices/system/node/node0/cpulist").unwrap_or_default();

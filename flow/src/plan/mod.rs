@@ -61,6 +61,11 @@ impl Plan {
         let mut fed = self.nodes[i].inputs.iter().flatten().peekable();
         fed.peek().is_some() && fed.all(|e| self.edges[*e].class == EdgeClass::Background)
     }
+    /// The node that an error names by its path, `graph/node`.
+    pub(crate) fn named(&self, path: &str) -> Option<usize> {
+        let name = path.strip_prefix(&*self.name)?.strip_prefix('/')?;
+        self.nodes.iter().position(|n| n.name == name)
+    }
 }
 
 /// One node of a plan.
@@ -98,7 +103,7 @@ pub struct PlanNode {
     pub numa: Option<usize>,
     /// Longest time that its start may take.
     pub init_timeout: Duration,
-    /// False: its death degrades, does not stop, the graph.
+    /// False: its death degrades, does not stop, the graph. Its branch ends in its error; the session goes on.
     pub required: bool,
     /// What it may use, in bytes.
     pub memory: Memory,

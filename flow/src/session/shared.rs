@@ -134,7 +134,9 @@ impl SessionShared {
     pub(crate) fn node_ended(&self, index: usize, error: Option<RunError>) {
         if let Some(e) = error {
             self.count_fault(index, &e);
-            if self.graph.plan.nodes[index].required {
+            // What an optional node's error reaches ends with it, and the session goes on without that branch.
+            let plan = &self.graph.plan;
+            if plan.nodes[plan.named(e.node()).unwrap_or(index)].required {
                 self.cancel(e);
             } else {
                 tracing::warn!(session = self.id, error = %e, "a node that is not required ended in error");
@@ -151,11 +153,8 @@ impl SessionShared {
     /// Counts an error at the node that it names, if that node is on the task of node `index`: what only passed through
     /// is counted where it began.
     fn count_fault(&self, index: usize, error: &RunError) {
-        let plan = &self.graph.plan;
-        let at = |n: &usize| {
-            error.node().strip_prefix(&*plan.name).and_then(|r| r.strip_prefix('/')) == Some(&*plan.nodes[*n].name)
-        };
-        if let Some(n) = self.graph.chain(index).into_iter().find(at) {
+        let begun = self.graph.plan.named(error.node());
+        if let Some(n) = begun.filter(|n| self.graph.chain(index).contains(n)) {
             self.probes[n].fault(error.kind());
         }
     }

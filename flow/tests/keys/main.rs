@@ -5,6 +5,7 @@ mod class;
 #[path = "../common/mod.rs"]
 mod common;
 mod idle;
+mod required;
 mod whole;
 
 /// SplitMix64.
