@@ -4,7 +4,7 @@
 //! [`SessionConfig::to_json`] shows the effective values. Both spellings of a field are read, and both are shown.
 
 pub mod capability;
-mod echo;
+pub(crate) mod echo;
 pub mod facts;
 pub mod format;
 pub mod modality;

@@ -8,5 +8,5 @@ pub mod client;
 pub mod code;
 pub mod fields;
 pub mod profile;
-
+pub mod project;
 pub mod server;
