@@ -12,7 +12,7 @@ use super::modality::{self, Modality};
 use super::overlap::{CommitPolicy, OverlapPolicy};
 use super::session::SessionConfig;
 use super::turn::TurnDetection;
-use crate::realtime::wire::code::{Code, Refusal};
+use crate::realtime::wire::code::{Code, Refusal, shown};
 use crate::realtime::wire::fields::Fields;
 
 /// Fields of the session object that are the server's; a client that sends the object back does not set them.
@@ -163,7 +163,9 @@ fn runtime(c: &mut SessionConfig, mut extra: Fields) -> Result<(), Refusal> {
     for (key, value) in extra.rest() {
         if OWNED.contains(&key.as_str()) || key.starts_with("duplex_") || key.starts_with('_') {
             let message = "this key of extra_body belongs to the server; leave it out";
-            return Err(Refusal::new(Code::InvalidDuplexRuntimeConfig, message).about(format!("extra_body.{key}")));
+            return Err(
+                Refusal::new(Code::InvalidDuplexRuntimeConfig, message).about(format!("extra_body.{}", shown(&key)))
+            );
         }
         if value.is_null() {
             c.extra_body.remove(&key);

@@ -291,13 +291,23 @@ impl Refusal {
     }
     /// An item of that id exists.
     pub fn duplicate_item(id: &str) -> Self {
+        let id = shown(id);
         let message = format!("an item with the id {id:?} already exists; choose another id or leave it out");
         Self::new(Code::ItemCreateDuplicateItemId, message).about("item.id")
     }
     /// No such item. For `conversation.item.retrieve` use [`Refusal::under`] with its own code.
     pub fn item_not_found(id: &str) -> Self {
+        let id = shown(id);
         let message = format!("no item with the id {id:?} in this conversation; it was never created or is deleted");
         Self::new(Code::ItemNotFound, message).about("item_id")
+    }
+}
+
+/// As much of a client's word as a message repeats.
+pub(crate) fn shown(word: &str) -> &str {
+    match word.char_indices().nth(64) {
+        Some((end, _)) => &word[..end],
+        None => word,
     }
 }
 
@@ -333,6 +343,7 @@ mod tests {
     #[test]
     fn messages_that_clients_read_begin_as_they_expect() {
         assert!(Refusal::cancel_not_active().message.starts_with("Cancellation failed"));
+        assert!(Refusal::item_not_found(&"é".repeat(5000)).message.len() < 300);
         assert_eq!(Refusal::capacity(4).message, "duplex_session_capacity_exhausted: limit=4");
         let at = Refusal::bad("item.id", "no");
         assert_eq!((at.code, at.param.as_deref()), (Code::BadEvent, Some("item.id")));

@@ -10,6 +10,9 @@ use super::code::Refusal;
 /// The largest number of milliseconds, and of anything counted, that is read: what JSON clients hold exactly.
 pub const MOST: f64 = 9_007_199_254_740_991.0;
 
+/// Bytes of an id at most. Ids come back in replies, which must stay small whatever a client sends.
+pub const MOST_ID: usize = 1024;
+
 /// The fields of one object that have not been taken yet, and where it stands.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Fields {
@@ -86,6 +89,16 @@ impl Fields {
     pub fn need_string(&mut self, name: &str) -> Result<String, Refusal> {
         let value = self.string(name)?;
         self.required(name, value)
+    }
+    /// An id: a string of at most [`MOST_ID`] bytes.
+    ///
+    /// # Errors
+    /// Another type, or longer.
+    pub fn id(&mut self, name: &str) -> Result<Option<String>, Refusal> {
+        self.typed(name, "a string of at most 1024 bytes", |v| match v {
+            Value::String(s) if s.len() <= MOST_ID => Some(s),
+            _ => None,
+        })
     }
     /// A bool.
     ///

@@ -78,9 +78,9 @@ impl ItemCreate {
     /// # Errors
     /// `bad_event`, `unsupported_audio_format` or `invalid_function_call_output`.
     pub fn read(f: &mut Fields) -> Result<Self, Refusal> {
-        let previous_item_id = f.string("previous_item_id")?;
+        let previous_item_id = f.id("previous_item_id")?;
         let mut item = f.need_object("item")?;
-        let id = item.string("id")?.filter(|id| !id.is_empty());
+        let id = item.id("id")?.filter(|id| !id.is_empty());
         let status = match item.string("status")?.as_deref() {
             None | Some("completed") => ItemStatus::Completed,
             Some("in_progress") => ItemStatus::InProgress,
@@ -169,7 +169,7 @@ fn part(index: usize, value: Value) -> Result<NewPart, Refusal> {
 /// # Errors
 /// `missing_item_id` if there is none, `bad_event` for another type.
 pub fn item_id(f: &mut Fields) -> Result<String, Refusal> {
-    match f.string("item_id")? {
+    match f.id("item_id")? {
         Some(id) if !id.is_empty() => Ok(id),
         _ => Err(Refusal::new(Code::MissingItemId, "name the item in `item_id`").about(f.path("item_id"))),
     }
@@ -184,7 +184,7 @@ pub struct Truncate {
     pub content_index: u64,
     /// Where, in ms of its audio, rounded down.
     pub audio_end_ms: u64,
-    /// The request as it came, which the reply carries.
+    /// The request as it came, which the reply carries, without fields that are not known.
     pub request: Map<String, Value>,
 }
 
@@ -195,6 +195,7 @@ impl Truncate {
     /// `missing_item_id` or `bad_event`.
     pub fn read(f: &mut Fields) -> Result<Self, Refusal> {
         let mut request = f.clone().rest();
+        request.retain(|name, _| ["item_id", "content_index", "audio_end_ms"].contains(&name.as_str()));
         request.insert("type".to_owned(), "conversation.item.truncate".into());
         let item_id = item_id(f)?;
         let content_index = f.integer("content_index")?.unwrap_or(0);
@@ -250,6 +251,7 @@ mod tests {
         for (item, code, param) in [
             (json!(1), Code::BadEvent, "item"),
             (json!({"id": 1}), Code::BadEvent, "item.id"),
+            (json!({"id": "x".repeat(1025)}), Code::BadEvent, "item.id"),
             (json!({"type": "mcp_call"}), Code::BadEvent, "item.type"),
             (json!({"role": "tool"}), Code::BadEvent, "item.role"),
             (json!({"status": "done"}), Code::BadEvent, "item.status"),
@@ -289,10 +291,11 @@ mod tests {
 
     #[test]
     fn a_truncate_carries_its_request_and_refuses_nonsense() {
-        let got = Truncate::read(&mut top(json!({"item_id": "i", "audio_end_ms": 450.9, "event_id": "e"}))).unwrap();
+        let got = Truncate::read(&mut top(json!({"item_id": "i", "audio_end_ms": 450.9, "junk": "e"}))).unwrap();
         assert_eq!((got.item_id.as_str(), got.content_index, got.audio_end_ms), ("i", 0, 450));
         assert_eq!(got.request["type"], "conversation.item.truncate");
         assert_eq!(got.request["audio_end_ms"], 450.9);
+        assert!(!got.request.contains_key("junk"));
         for (event, code, param) in [
             (json!({"audio_end_ms": 1}), Code::MissingItemId, "item_id"),
             (json!({"item_id": "", "audio_end_ms": 1}), Code::MissingItemId, "item_id"),

@@ -10,7 +10,7 @@ pub mod signal;
 
 use serde_json::{Map, Value};
 
-use super::code::{Code, Refusal};
+use super::code::{Code, Refusal, shown};
 use super::fields::Fields;
 use append::Append;
 use item::{ItemCreate, Truncate, item_id};
@@ -189,7 +189,7 @@ pub fn parse(text: &str, limit: usize) -> Result<Incoming, Rejected> {
         return Err(unread(Refusal::new(Code::BadEvent, "an event is a JSON object with a `type`")));
     };
     let mut fields = Fields::top(map);
-    let event_id = fields.string("event_id").map_err(unread)?;
+    let event_id = fields.id("event_id").map_err(unread)?;
     let event = fields.need_string("type").and_then(|kind| read_event(&kind, fields));
     match event {
         Ok(event) => Ok(Incoming { event_id, event }),
@@ -221,8 +221,8 @@ pub(super) fn read_event(kind: &str, mut f: Fields) -> Result<ClientEvent, Refus
         "conversation.item.delete" => ClientEvent::ItemDelete { item_id: item_id(f)? },
         "conversation.item.truncate" => ClientEvent::ItemTruncate(Truncate::read(f)?),
         "response.create" => ClientEvent::ResponseCreate(Box::new(ResponseOptions::read(f)?)),
-        "response.cancel" => ClientEvent::ResponseCancel { response_id: f.string("response_id")? },
-        "output_audio_buffer.clear" => ClientEvent::OutputClear { response_id: f.string("response_id")? },
+        "response.cancel" => ClientEvent::ResponseCancel { response_id: f.id("response_id")? },
+        "output_audio_buffer.clear" => ClientEvent::OutputClear { response_id: f.id("response_id")? },
         "barge_in" => ClientEvent::BargeIn,
         "turn.signal" | "signal_turn" => signal::read(f)?,
         "playback.ack" | "audio.playback_ack" => {
@@ -230,8 +230,8 @@ pub(super) fn read_event(kind: &str, mut f: Fields) -> Result<ClientEvent, Refus
             ClientEvent::PlaybackAck(PlaybackAck {
                 played_ms,
                 committed_ms: f.number("committed_ms")?.unwrap_or(played_ms),
-                response_id: f.string("response_id")?,
-                item_id: f.string("item_id")?,
+                response_id: f.id("response_id")?,
+                item_id: f.id("item_id")?,
                 truncate: f.boolean("truncate")?.unwrap_or(false),
             })
         }
@@ -240,8 +240,8 @@ pub(super) fn read_event(kind: &str, mut f: Fields) -> Result<ClientEvent, Refus
             return Err(Refusal::new(Code::UnknownEvent, message).about("type"));
         }
         _ => {
-            let shown: String = kind.chars().take(64).collect();
-            return Err(Refusal::new(Code::UnknownEvent, format!("unknown event type {shown:?}")).about("type"));
+            let message = format!("unknown event type {:?}", shown(kind));
+            return Err(Refusal::new(Code::UnknownEvent, message).about("type"));
         }
     })
 }

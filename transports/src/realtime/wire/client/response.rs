@@ -7,6 +7,9 @@ use crate::realtime::config::modality::{self, Modality};
 use crate::realtime::wire::code::{Code, Refusal};
 use crate::realtime::wire::fields::Fields;
 
+/// Bytes of `metadata` as JSON at most: it comes back twice, each time in one frame.
+const MOST_METADATA: usize = 64 * 1024;
+
 /// What the client asks of one response. Absent and `null` are the same.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ResponseOptions {
@@ -66,7 +69,7 @@ impl ResponseOptions {
             modalities: f.either(["output_modalities", "modalities"], modality::list)?,
             output_format,
             conversation: f.string("conversation")?,
-            metadata: f.object("metadata")?.map(Fields::rest),
+            metadata: metadata(&mut f)?,
             prompt: f.value("prompt"),
             extra_body: f.object("extra_body")?.map(Fields::rest),
             instructions: f.string("instructions")?,
@@ -102,6 +105,19 @@ impl ResponseOptions {
     }
 }
 
+fn metadata(f: &mut Fields) -> Result<Option<Map<String, Value>>, Refusal> {
+    let path = f.path("metadata");
+    let Some(given) = f.object("metadata")? else { return Ok(None) };
+    let given = Value::Object(given.rest());
+    if given.to_string().len() > MOST_METADATA {
+        return Err(Refusal::bad(path, "metadata may have at most 65536 bytes as JSON; keep what is larger yourself"));
+    }
+    Ok(match given {
+        Value::Object(given) => Some(given),
+        _ => None,
+    })
+}
+
 fn for_output(path: String) -> impl FnOnce(FormatSpec) -> Result<FormatSpec, Refusal> {
     move |spec| spec.resolve(24_000).for_output(&path).map(|_| spec)
 }
@@ -134,6 +150,7 @@ mod tests {
         for (value, param) in [
             (json!(1), "response"),
             (json!({"metadata": "x"}), "response.metadata"),
+            (json!({"metadata": {"x": "x".repeat(65536)}}), "response.metadata"),
             (json!({"modalities": ["smell"]}), "response.modalities"),
             (json!({"audio": {"output": {"speed": true}}}), "response.audio.output.speed"),
             (json!({"max_tokens": -1}), "response.max_tokens"),

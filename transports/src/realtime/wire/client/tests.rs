@@ -139,6 +139,9 @@ fn what_is_refused_has_its_own_code_and_echoes_the_id() {
         let rejected = parse(text, MOST_BYTES).unwrap_err();
         assert_eq!((rejected.event_id.as_deref(), rejected.refusal.code), (id, code), "{text}");
     }
+    let long = json!({"type": "barge_in", "event_id": "x".repeat(1025)});
+    assert_eq!(refused(long), (Code::BadEvent, Some("event_id".into())));
+    assert!(read(json!({"type": "x".repeat(1 << 20)})).unwrap_err().refusal.message.len() < 300);
 }
 
 #[test]
