@@ -60,6 +60,7 @@ fn nested_wins_over_flat_and_extra_body_over_the_top() {
     }))
     .unwrap();
     assert_eq!((config.voice.as_deref(), config.speed), (Some("nested"), Some(1.5)));
+    assert!(config.unknown.is_empty());
     assert_eq!(config.input, AudioFormat::pcm16(48_000));
     assert_eq!(config.output, AudioFormat { encoding: Encoding::Alaw, rate_hz: 8_000 });
     assert_eq!(config.modalities, [modality::Modality::Audio]);
