@@ -15,16 +15,16 @@
 //! | [`outbox`], [`pending`], [`lease`] | bounds in bytes, events and time |
 
 pub mod answer;
-//TODO audio
-//TODO input
+pub mod audio;
+pub mod input;
 //TODO items
-//TODO journal
-//TODO lease
+pub mod journal;
+pub mod lease;
 pub mod ledger;
 pub mod marks;
-//TODO outbox
-//TODO output
+pub mod outbox;
+pub mod output;
 pub mod overlap;
-//TODO pending
-//TODO token
-//TODO units
+pub mod pending;
+pub mod token;
+pub mod units;
