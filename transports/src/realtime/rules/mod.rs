@@ -17,7 +17,7 @@
 pub mod answer;
 pub mod audio;
 pub mod input;
-//TODO items
+pub mod items;
 pub mod journal;
 pub mod lease;
 pub mod ledger;

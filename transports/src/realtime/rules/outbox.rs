@@ -335,7 +335,7 @@ mod tests {
                 let fits_reserve = bytes + size <= 120 && events < 6;
                 match what {
                     0 => { outbox.begin(name); open = Some(name) }
-                    1 | 2 | 3 => {
+                    1..=3 => {
                         let kind = if what == 1 { Kind::Ordinary } else { Kind::Delta(name) };
                         let want = if what != 1 && open != Some(name) { Pushed::Stale }
                             else if over { Pushed::LeftOut }
