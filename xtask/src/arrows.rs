@@ -10,7 +10,7 @@ const MAY: [(&str, &[&str]); 7] = [
     ("omni-flow-kernels", &[]),
     ("omni-flow-media", &["omni-flow-kernels"]),
     ("omni-flow-nodes", &["omni-flow", "omni-flow-media", "omni-flow-kernels"]),
-    ("omni-flow-transports", &["omni-flow"]),
+    ("omni-flow-transports", &["omni-flow", "omni-flow-media"]),
     ("omni-flow-cli", &["omni-flow", "omni-flow-media", "omni-flow-nodes", "omni-flow-transports"]),
     ("xtask", &[]),
 ];
