@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use crate::realtime::config::modality::Modality;
 use crate::realtime::wire::profile::Profile;
 use crate::realtime::wire::server::ServerEvent;
-use crate::realtime::wire::server::item::{Content, Item, ItemStatus, Role};
+use crate::realtime::wire::server::item::{Content, Item, ItemKind, ItemStatus, Role};
 use crate::realtime::wire::server::response::{AudioDelta, Created, Done, Mark, Outcome, Part, Place, Usage};
 use crate::realtime::wire::server::session::Playback;
 
@@ -25,15 +25,14 @@ pub(super) struct Response {
     epoch: u64,
     turn_id: u64,
     audio: bool,
-    modalities: Vec<Modality>,
     metadata: Map<String, Value>,
     previous_item_id: Option<String>,
     opened: bool,
     /// All text so far, and the part of it that no delta has carried.
     text: String,
     untold: String,
-    marks: Vec<Mark>,
-    /// Items that are not the message: calls.
+    /// The place of the message among the items, once it is opened, and the items that are calls.
+    message_index: u32,
     calls: Vec<Item>,
 }
 
@@ -69,13 +68,12 @@ impl Response {
             profile: begun.profile,
             epoch: begun.epoch,
             turn_id: begun.turn_id,
-            modalities: begun.modalities,
             metadata: begun.metadata,
             previous_item_id: None,
             opened: false,
             text: String::new(),
             untold: String::new(),
-            marks: Vec::new(),
+            message_index: 0,
             calls: Vec::new(),
         };
         (me, created)
@@ -88,17 +86,11 @@ impl Response {
     pub(super) fn opened(&self) -> bool {
         self.opened
     }
-    pub(super) fn text(&self) -> &str {
-        &self.text
-    }
-    pub(super) fn marks(&self) -> &[Mark] {
-        &self.marks
-    }
     fn place(&self) -> Place {
         Place {
             response_id: self.id.clone(),
             item_id: self.item_id.clone(),
-            output_index: self.calls.len() as u32,
+            output_index: self.message_index,
             content_index: 0,
         }
     }
@@ -111,6 +103,7 @@ impl Response {
             return;
         }
         self.previous_item_id = previous;
+        self.message_index = self.calls.len() as u32;
         let item = Item::message(&*self.item_id, Role::Assistant, ItemStatus::InProgress, Vec::new());
         let place = self.place();
         let added = ServerEvent::OutputItemAdded {
@@ -147,15 +140,10 @@ impl Response {
         }
     }
     /// A piece of audio, encoded, and the text that goes with it.
-    pub(super) fn add_audio(&mut self, piece: AudioPiece, out: &mut Vec<ServerEvent>) {
+    pub(super) fn add_audio(&mut self, piece: AudioPiece, out: &mut Vec<ServerEvent>) -> Mark {
         let told = std::mem::take(&mut self.untold);
         let chars = piece.spoken_chars.unwrap_or_else(|| self.text.chars().count() as u64);
-        if !told.is_empty() || self.marks.is_empty() || piece.spoken_chars.is_some() {
-            self.marks.push(Mark { text_chars: chars, audio_end_ms: piece.audio_ms });
-        } else if let Some(mark) = self.marks.last_mut() {
-            // The same words go on being spoken.
-            mark.audio_end_ms = piece.audio_ms;
-        }
+        let mark = Mark { text_chars: chars, audio_end_ms: piece.audio_ms };
         out.push(ServerEvent::AudioDelta(Box::new(AudioDelta {
             place: self.place(),
             delta: piece.base64,
@@ -166,18 +154,38 @@ impl Response {
             model_speak: piece.model_speak,
             end_of_turn: piece.end_of_turn,
             audio_duration_ms: piece.audio_ms,
-            marks: self.marks.clone(),
+            marks: vec![mark],
             playback: piece.playback,
             stage_metrics: None,
         })));
         out.push(ServerEvent::TranscriptDelta { place: self.place(), delta: told });
+        mark
     }
-    /// A function call, as an item of its own.
-    pub(super) fn add_call(&mut self, item: Item) {
+    /// A function call, as an item of its own that is whole at once.
+    pub(super) fn add_call(&mut self, item: Item, previous_item_id: Option<String>, out: &mut Vec<ServerEvent>) {
+        let ItemKind::FunctionCall { call_id, name, arguments } = item.kind.clone() else { return };
+        let output_index = self.calls.len() as u32 + u32::from(self.opened);
+        let place = Place { item_id: item.id.as_str().into(), output_index, ..self.place() };
+        let response_id = self.id.to_string();
+        let new = [
+            ServerEvent::ItemAdded { previous_item_id: previous_item_id.clone(), item: item.clone() },
+            ServerEvent::ItemCreated { previous_item_id: previous_item_id.clone(), item: item.clone() },
+        ];
+        let added =
+            ServerEvent::OutputItemAdded { response_id: response_id.clone(), output_index, item: item.clone() };
+        if self.profile == Profile::Duplex {
+            out.extend(new);
+            out.push(added);
+        } else {
+            out.push(added);
+            out.extend(new);
+        }
+        let delta = arguments.clone();
+        out.push(ServerEvent::CallDelta { place: place.clone(), call_id: call_id.clone(), delta });
+        out.push(ServerEvent::CallDone { place, call_id, name, arguments });
+        out.push(ServerEvent::OutputItemDone { response_id, output_index, item: item.clone() });
+        out.push(ServerEvent::ItemDone { previous_item_id, item: item.clone() });
         self.calls.push(item);
-    }
-    pub(super) fn call_place(&self, item_id: &str) -> Place {
-        Place { item_id: item_id.into(), ..self.place() }
     }
     /// The end of it: everything that was opened is closed, then `response.done`.
     pub(super) fn finish(mut self, end: Ended, out: &mut Vec<ServerEvent>) {
@@ -190,7 +198,7 @@ impl Response {
             let told = self.text.len() - std::mem::take(&mut self.untold).len();
             self.text.truncate(told);
         }
-        let mut output = self.calls.clone();
+        let mut output = std::mem::take(&mut self.calls);
         if self.opened {
             let place = self.place();
             let content = if self.audio {
@@ -218,7 +226,7 @@ impl Response {
             });
             let previous_item_id = self.previous_item_id.clone();
             out.push(ServerEvent::ItemDone { previous_item_id, item: item.clone() });
-            output.push(item);
+            output.insert((place.output_index as usize).min(output.len()), item);
         }
         out.push(ServerEvent::ResponseDone(Box::new(Done {
             response_id: self.id.to_string(),
@@ -237,9 +245,6 @@ impl Response {
     /// The turn it answers.
     pub(super) fn turn_id(&self) -> u64 {
         self.turn_id
-    }
-    pub(super) fn modalities(&self) -> &[Modality] {
-        &self.modalities
     }
 }
 
