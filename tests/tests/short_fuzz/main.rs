@@ -122,6 +122,16 @@ fn sse() {
     run("sse", &chosen(2, seeds::sse()), &["data:", "\r\n", "\n\n", "\r", ":", "\u{feff}", "event: x\n"], 20_000);
 }
 #[test]
+fn client_event() {
+    let words = ["\"", "[", "]", "{", "}", ",", "null", "-1", "1e99", "\"\"", "\"type\":", "\\u0000", "\"event_id\":"];
+    run("client_event", &seeds::client_events(), &words, 20_000);
+}
+#[test]
+fn client_audio() {
+    let seeds = vec![vec![0x7F; 64], vec![0xFF; 33], vec![0; 1], b"AAAA/38=".to_vec()];
+    run("client_audio", &chosen(3, seeds), &["AAAA", "=", "%"], 3000);
+}
+#[test]
 fn recording() {
     run("recording", &seeds::recordings(), &[], 20_000);
 }
@@ -169,6 +179,10 @@ fn seeds_are_accepted() {
     assert!(seeds::onnx().iter().any(|seed| piper::inspect(seed).unwrap().starts_with("Ok(Split")));
     assert!(seeds::catalogues().iter().any(|s| Catalogue::from_json(std::str::from_utf8(s).unwrap()).is_ok()));
     assert!(seeds::voice_configs().iter().all(|s| piper::VoiceConfig::parse(s).is_ok()));
+    for seed in seeds::client_events() {
+        let text = std::str::from_utf8(&seed).unwrap();
+        assert!(omni_flow_transports::realtime::wire::client::parse(text, seed.len()).is_ok(), "{text}");
+    }
     for seed in seeds::recordings() {
         let mut records = omni_flow_nodes::util::recording::Records::new(&seed[..]).unwrap();
         assert!(records.read_next().unwrap().is_some());

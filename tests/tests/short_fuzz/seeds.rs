@@ -170,6 +170,24 @@ pub fn sse() -> Vec<Vec<u8>> {
     .to_vec()
 }
 
+/// Events of a Realtime client, those with most fields.
+pub fn client_events() -> Vec<Vec<u8>> {
+    [
+        r#"{"type":"session.update","event_id":"e1","session":{"instructions":"Be short.","output_modalities":["audio"]}}"#,
+        r#"{"type":"session.resume","session_id":"s1","resume_token":"t","last_received_server_event_seq":7}"#,
+        r#"{"type":"input_audio_buffer.append","audio":"AAAA","format":{"type":"audio/pcm","rate":24000},"duration_ms":20}"#,
+        r#"{"type":"input_audio_buffer.append","video_frames":["/9j/4AAQ"],"vad":{"is_speech":true},"overlap":"ack"}"#,
+        r#"{"type":"input.commit","final":true,"is_speech":null}"#,
+        r#"{"type":"conversation.item.create","item":{"type":"message","role":"user","content":[{"type":"input_text","text":"Hi"}]}}"#,
+        r#"{"type":"conversation.item.truncate","item_id":"item_r1","content_index":0,"audio_end_ms":1200}"#,
+        r#"{"type":"response.create","response":{"instructions":"Sing.","metadata":{"a":"b"}}}"#,
+        r#"{"type":"playback.ack","response_id":"r1","played_ms":200.5,"truncate":true}"#,
+        r#"{"type":"turn.signal","event":"playback_ack","payload":{"played_ms":20}}"#,
+    ]
+    .map(|s| s.as_bytes().to_vec())
+    .to_vec()
+}
+
 /// One record of each kind, alone and together.
 pub fn recordings() -> Vec<Vec<u8>> {
     let t = MediaTime::from_ticks;

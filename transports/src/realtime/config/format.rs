@@ -5,9 +5,9 @@ use serde_json::{Value, json};
 use crate::realtime::wire::code::{Code, Refusal};
 
 /// Rates offered for PCM, in Hz.
-const PCM_RATES: std::ops::RangeInclusive<u32> = 8_000..=48_000;
+pub const PCM_RATES: std::ops::RangeInclusive<u32> = 8_000..=48_000;
 /// The only rate of G.711, in Hz.
-const G711_RATE: u32 = 8_000;
+pub const G711_RATE: u32 = 8_000;
 
 /// How one sample is written. Always mono.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -7,36 +7,12 @@
 
 use super::{
     ledger::{Ack, Ledger},
-    marks::{Mark, Marks},
+    marks::Marks,
 };
+use crate::realtime::{config::overlap::CommitPolicy, wire::server::response::Mark};
 
 /// Most bytes of one answer's text. More of it is still sent, but not remembered.
 const MAX_TEXT: usize = 1 << 20;
-
-/// When an answer counts as heard (`playback_commit_policy`).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum CommitPolicy {
-    /// As soon as it is complete.
-    #[default]
-    AllOnDone,
-    /// As far as the client acknowledges it.
-    AckOnly,
-}
-
-impl CommitPolicy {
-    /// The policy of that name on the wire.
-    pub fn parse(name: &str) -> Option<Self> {
-        [Self::AllOnDone, Self::AckOnly].into_iter().find(|p| p.name() == name)
-    }
-
-    /// The name on the wire.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::AllOnDone => "commit_all_on_done",
-            Self::AckOnly => "ack_only",
-        }
-    }
-}
 
 /// How an answer ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -196,10 +172,12 @@ impl Answer {
             (Outcome::Failed, _) => "",
             // H1
             (Outcome::Completed, _) if self.ledger.total_ms() == 0 && !self.ledger.is_cut() => &self.text,
-            (Outcome::Completed, CommitPolicy::AllOnDone) if !self.ledger.is_cut() => &self.text,
-            (Outcome::Completed, CommitPolicy::AllOnDone) => until(self.ledger.total_ms()),
+            (Outcome::Completed, CommitPolicy::CommitAllOnDone) if !self.ledger.is_cut() => &self.text,
+            (Outcome::Completed, CommitPolicy::CommitAllOnDone) => until(self.ledger.total_ms()),
             // H2
-            (Outcome::Cancelled, CommitPolicy::AllOnDone) if !self.ledger.is_acked() => until(self.ledger.sent_ms()),
+            (Outcome::Cancelled, CommitPolicy::CommitAllOnDone) if !self.ledger.is_acked() => {
+                until(self.ledger.sent_ms())
+            }
             _ => until(self.ledger.counted_ms()),
         }
     }
@@ -223,7 +201,7 @@ mod tests {
 
     #[test]
     fn a_completed_answer_counts_in_full_or_as_far_as_acknowledged() {
-        let mut all = spoken(CommitPolicy::AllOnDone, "hello", 1000);
+        let mut all = spoken(CommitPolicy::CommitAllOnDone, "hello", 1000);
         all.end(Outcome::Completed);
         assert_eq!(all.heard(), "hello");
         ack(&mut all, 400, false);
@@ -239,7 +217,7 @@ mod tests {
 
     #[test]
     fn a_cancelled_answer_counts_as_far_as_acknowledged_else_as_far_as_sent() {
-        let mut all = Answer::new("r1", CommitPolicy::AllOnDone, 1000, true, true);
+        let mut all = Answer::new("r1", CommitPolicy::CommitAllOnDone, 1000, true, true);
         all.write("hello");
         all.generate(1000);
         all.send(600);
@@ -256,7 +234,7 @@ mod tests {
 
     #[test]
     fn a_cut_holds_against_every_later_acknowledgement() {
-        let mut answer = spoken(CommitPolicy::AllOnDone, "hello", 1000);
+        let mut answer = spoken(CommitPolicy::CommitAllOnDone, "hello", 1000);
         answer.end(Outcome::Completed);
         ack(&mut answer, 400, true);
         ack(&mut answer, 1000, false);
@@ -278,7 +256,7 @@ mod tests {
 
     #[test]
     fn a_failed_answer_counts_for_nothing_and_has_one_end() {
-        let mut answer = spoken(CommitPolicy::AllOnDone, "hello", 1000);
+        let mut answer = spoken(CommitPolicy::CommitAllOnDone, "hello", 1000);
         answer.end(Outcome::Failed);
         answer.end(Outcome::Completed);
         answer.write("more");
@@ -298,7 +276,7 @@ mod tests {
 
     #[test]
     fn a_written_answer_needs_no_playback() {
-        for policy in [CommitPolicy::AllOnDone, CommitPolicy::AckOnly] {
+        for policy in [CommitPolicy::CommitAllOnDone, CommitPolicy::AckOnly] {
             let mut answer = Answer::new("r1", policy, 24_000, false, true);
             answer.write("hello");
             answer.end(Outcome::Completed);
@@ -308,7 +286,7 @@ mod tests {
 
     #[test]
     fn endless_text_is_cut_between_characters() {
-        let mut answer = Answer::new("r1", CommitPolicy::AllOnDone, 24_000, false, true);
+        let mut answer = Answer::new("r1", CommitPolicy::CommitAllOnDone, 24_000, false, true);
         answer.write("a");
         answer.write(&"ä".repeat(MAX_TEXT));
         assert_eq!(answer.text().len(), MAX_TEXT - 1);

@@ -10,7 +10,8 @@ use omni_flow_media::{
     resample::{Quality, Resampler},
 };
 
-use super::audio::{AudioError, Format, rms};
+use super::audio::{self, AudioError, rms};
+use crate::realtime::config::format::AudioFormat;
 
 /// What one append was.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -35,7 +36,7 @@ impl Appended {
 
 #[derive(Debug)]
 struct Stream {
-    format: Format,
+    format: AudioFormat,
     splitter: FrameSplitter,
     resampler: Resampler,
 }
@@ -60,22 +61,24 @@ impl Input {
     ///
     /// # Errors
     /// [`AudioError`]; nothing has changed.
-    pub fn push(&mut self, format: Format, audio: &str, out: &mut Vec<f32>) -> Result<Appended, AudioError> {
+    pub fn push(&mut self, format: AudioFormat, audio: &str, out: &mut Vec<f32>) -> Result<Appended, AudioError> {
         let bytes = STANDARD.decode(audio)?;
         if bytes.is_empty() {
             return Ok(Appended::default());
         }
+        let coding = audio::samples(format.encoding);
         if self.stream.as_ref().is_none_or(|s| s.format != format) {
-            let resampler = Resampler::new(format.rate(), self.rate, 1, Quality::default())?;
+            audio::check(format)?;
+            let resampler = Resampler::new(format.rate_hz, self.rate, 1, Quality::default())?;
             self.finish(out);
-            let splitter = FrameSplitter::new(format.encoding().samples().bytes());
+            let splitter = FrameSplitter::new(coding.bytes());
             self.stream = Some(Stream { format, splitter, resampler });
         }
-        let mut appended = Appended { bytes: bytes.len(), rate: format.rate(), ..Appended::default() };
+        let mut appended = Appended { bytes: bytes.len(), rate: format.rate_hz, ..Appended::default() };
         if let Some(stream) = &mut self.stream {
             let (mut whole, mut samples) = (Vec::with_capacity(bytes.len() + 4), Vec::new());
             stream.splitter.push(&bytes, &mut whole);
-            self.repaired += format.encoding().samples().decode(&whole, &mut samples).nan as u64;
+            self.repaired += coding.decode(&whole, &mut samples).nan as u64;
             for sample in samples.iter_mut().filter(|s| s.abs() > 1.0) {
                 *sample = sample.clamp(-1.0, 1.0);
                 self.repaired += 1;
@@ -127,15 +130,15 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::realtime::rules::audio::Encoding;
+    use crate::realtime::config::format::Encoding;
 
-    fn format(encoding: Encoding, rate: u32) -> Format {
-        Format::new(encoding, rate).unwrap()
+    fn format(encoding: Encoding, rate_hz: u32) -> AudioFormat {
+        AudioFormat { encoding, rate_hz }
     }
 
     fn encode(encoding: Encoding, samples: &[f32]) -> Vec<u8> {
         let mut bytes = Vec::new();
-        encoding.samples().encode(samples, &mut bytes);
+        audio::samples(encoding).encode(samples, &mut bytes);
         bytes
     }
 
@@ -145,7 +148,7 @@ mod tests {
     }
 
     /// All samples of a stream that comes in pieces of the given sizes, the last size for ever.
-    fn whole(format: Format, bytes: &[u8], sizes: &[usize]) -> Vec<f32> {
+    fn whole(format: AudioFormat, bytes: &[u8], sizes: &[usize]) -> Vec<f32> {
         let (mut input, mut out, mut rest, mut index) = (Input::new(16_000), Vec::new(), bytes, 0);
         while !rest.is_empty() {
             let size = sizes[index.min(sizes.len() - 1)].clamp(1, rest.len());
@@ -169,7 +172,7 @@ mod tests {
 
     #[test]
     fn a_telephone_sine_arrives_at_its_frequency_and_level() {
-        for encoding in [Encoding::Mulaw, Encoding::Alaw] {
+        for encoding in [Encoding::Ulaw, Encoding::Alaw] {
             for hz in [300.0, 440.0, 1000.0, 3000.0] {
                 let bytes = encode(encoding, &sine(hz, 8_000, 16_000, 0.5));
                 let out = whole(format(encoding, 8_000), &bytes, &[160]);
@@ -216,8 +219,8 @@ mod tests {
             assert!((appended.rms - 0.0707).abs() < 1e-3);
         }
         assert_eq!(out.len(), 48_000);
-        let telephone = STANDARD.encode(encode(Encoding::Mulaw, &[0.25; 801]));
-        input.push(format(Encoding::Mulaw, 8_000), &telephone, &mut out).unwrap();
+        let telephone = STANDARD.encode(encode(Encoding::Ulaw, &[0.25; 801]));
+        input.push(format(Encoding::Ulaw, 8_000), &telephone, &mut out).unwrap();
         input.push(format(Encoding::Pcm16, 24_000), &STANDARD.encode([0; 4801]), &mut out).unwrap();
         input.finish(&mut out);
         assert_eq!((out.len(), input.dropped_bytes()), (48_000 + 1602 + 1600, 1));
@@ -238,10 +241,24 @@ mod tests {
     }
 
     #[test]
-    fn a_cleared_stream_is_not_heard_later() {
-        let telephone = format(Encoding::Mulaw, 8_000);
+    fn a_rate_that_is_none_changes_nothing() {
         let (mut input, mut out) = (Input::new(16_000), Vec::new());
-        input.push(telephone, &STANDARD.encode(encode(Encoding::Mulaw, &[0.9; 800])), &mut out).unwrap();
+        input.push(format(Encoding::Pcm16, 16_000), &STANDARD.encode([1, 0, 2]), &mut out).unwrap();
+        for rate in [0, 1, 7_999, 48_001, u32::MAX] {
+            let error = input.push(format(Encoding::Alaw, rate), &STANDARD.encode([0; 80]), &mut out).unwrap_err();
+            assert_eq!(error, AudioError::Rate(rate));
+        }
+        input.push(format(Encoding::Pcm16, 16_000), &STANDARD.encode([0]), &mut out).unwrap();
+        assert_eq!((out.as_slice(), input.dropped_bytes()), (&[1.0 / 32768.0, 2.0 / 32768.0][..], 0));
+        let no_rate = Input::new(0).push(format(Encoding::Pcm16, 16_000), &STANDARD.encode([0; 2]), &mut out);
+        assert!(matches!(no_rate, Err(AudioError::Resample(_))));
+    }
+
+    #[test]
+    fn a_cleared_stream_is_not_heard_later() {
+        let telephone = format(Encoding::Ulaw, 8_000);
+        let (mut input, mut out) = (Input::new(16_000), Vec::new());
+        input.push(telephone, &STANDARD.encode(encode(Encoding::Ulaw, &[0.9; 800])), &mut out).unwrap();
         input.clear();
         out.clear();
         input.push(telephone, &STANDARD.encode([0xFF; 800]), &mut out).unwrap();
@@ -265,13 +282,13 @@ mod tests {
         fn samples_do_not_depend_on_the_cuts(
             bytes in prop::collection::vec(any::<u8>(), 0..4000),
             sizes in prop::collection::vec(1usize..500, 1..20),
-            encoding in prop_oneof![Just(Encoding::Pcm16), Just(Encoding::PcmF32), Just(Encoding::Mulaw), Just(Encoding::Alaw)],
+            encoding in prop_oneof![Just(Encoding::Pcm16), Just(Encoding::PcmF32), Just(Encoding::Ulaw), Just(Encoding::Alaw)],
             rate in prop_oneof![Just(8_000u32), Just(16_000), Just(24_000), Just(44_100), Just(48_000)],
         ) {
             let format = format(encoding, rate);
             let once = whole(format, &bytes, &[usize::MAX]);
             prop_assert_eq!(&whole(format, &bytes, &sizes), &once);
-            let samples = (bytes.len() / encoding.samples().bytes()) as u64;
+            let samples = (bytes.len() / audio::samples(encoding).bytes()) as u64;
             prop_assert_eq!(once.len() as u64, omni_flow_media::resample::output_len(samples, rate, 16_000));
             prop_assert!(once.iter().all(|s| s.abs() <= 1.0));
         }

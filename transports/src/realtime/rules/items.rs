@@ -9,6 +9,7 @@ use super::{
     answer::{Answer, Outcome},
     ledger::Ack,
 };
+use crate::realtime::wire::server::item::Role;
 
 /// Bounds of a conversation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,17 +25,6 @@ impl Default for Limits {
     fn default() -> Self {
         Self { items: 4096, bytes: 32 << 20 }
     }
-}
-
-/// Who speaks in a message.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Role {
-    /// The user.
-    User,
-    /// Instructions in the middle of a conversation.
-    System,
-    /// The assistant, as the client tells it.
-    Assistant,
 }
 
 /// A part of a message.

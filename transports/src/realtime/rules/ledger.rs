@@ -3,18 +3,7 @@
 //! Samples are summed first and converted to milliseconds once, rounded down. Nothing here knows text: see
 //! [`answer`](super::answer). All values only grow, but for the committed one under a cut.
 
-/// The numbers that a client sees, in ms of media time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Playback {
-    /// Audio made.
-    pub generated_ms: u64,
-    /// Audio accepted into the output path; no proof of delivery.
-    pub sent_ms: u64,
-    /// What the client says it has played.
-    pub played_ms: u64,
-    /// What is used for history.
-    pub committed_ms: u64,
-}
+use crate::realtime::wire::server::session::Playback;
 
 /// An acknowledgement (`playback.ack`), in whole ms; see [`whole_ms`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

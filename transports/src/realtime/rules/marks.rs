@@ -4,17 +4,10 @@
 //! are Unicode scalar values. Marks may come in any order and contradict each other; they are read as the longest text
 //! said so far at each time.
 
+use crate::realtime::wire::server::response::Mark;
+
 /// Most marks of one answer. A longer answer keeps every second one: the text between two marks is interpolated anyway.
 const MAX_MARKS: usize = 8192;
-
-/// So many characters are spoken once so much audio has been played.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Mark {
-    /// Characters from the beginning of the answer's text.
-    pub chars: u64,
-    /// Media time from the beginning of the answer's audio, in ms.
-    pub ms: u64,
-}
 
 /// The marks of one answer, by time.
 #[derive(Debug, Clone, Default)]
@@ -37,7 +30,7 @@ impl Marks {
                 index % 2 == 0
             });
         }
-        let at = self.marks.partition_point(|m| m.ms <= mark.ms);
+        let at = self.marks.partition_point(|m| m.audio_end_ms <= mark.audio_end_ms);
         self.marks.insert(at, mark);
     }
 
@@ -65,15 +58,15 @@ impl Marks {
         let (mut chars, mut ms) = (0, 0);
         let mut marks = self.marks.iter().peekable();
         while let Some(mark) = marks.next() {
-            let mut next = chars.max(mark.chars.min(len));
-            if mark.ms < t {
-                (chars, ms) = (next, mark.ms);
+            let mut next = chars.max(mark.text_chars.min(len));
+            if mark.audio_end_ms < t {
+                (chars, ms) = (next, mark.audio_end_ms);
                 continue;
             }
-            while let Some(twin) = marks.next_if(|m| m.ms == mark.ms) {
-                next = next.max(twin.chars.min(len));
+            while let Some(twin) = marks.next_if(|m| m.audio_end_ms == mark.audio_end_ms) {
+                next = next.max(twin.text_chars.min(len));
             }
-            return part(chars, next, t - ms, mark.ms - ms);
+            return part(chars, next, t - ms, mark.audio_end_ms - ms);
         }
         // 4
         if t >= total { len } else { part(chars, len, t - ms, total - ms) }
@@ -111,7 +104,7 @@ mod tests {
 
     fn marks(list: &[(u64, u64)]) -> Marks {
         let mut marks = Marks::new();
-        list.iter().for_each(|&(chars, ms)| marks.push(Mark { chars, ms }));
+        list.iter().for_each(|&(chars, ms)| marks.push(Mark { text_chars: chars, audio_end_ms: ms }));
         marks
     }
 
@@ -133,7 +126,7 @@ mod tests {
         let mut chars = 0;
         for (index, word) in text.split_inclusive(' ').enumerate() {
             chars += word.len() as u64;
-            marks.push(Mark { chars, ms: 1000 * (index as u64 + 1) });
+            marks.push(Mark { text_chars: chars, audio_end_ms: 1000 * (index as u64 + 1) });
         }
         let heard = |t| marks.heard(text, t, 10_000, true, false);
         assert_eq!([3000, 3500, 0, 10_000].map(heard), ["one two three", "one two three fo", "", text]);
@@ -154,7 +147,7 @@ mod tests {
     #[test]
     fn many_marks_are_thinned_and_stay_true() {
         let mut marks = Marks::new();
-        (1..=100_000u64).for_each(|n| marks.push(Mark { chars: n, ms: n * 10 }));
+        (1..=100_000u64).for_each(|n| marks.push(Mark { text_chars: n, audio_end_ms: n * 10 }));
         assert!(marks.len() <= MAX_MARKS);
         assert_eq!(marks.chars(100_000, 500_000, 1_000_000), 50_000);
     }

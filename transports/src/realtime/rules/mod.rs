@@ -6,7 +6,7 @@
 //!
 //! | module | what |
 //! |---|---|
-//! | [`audio`], [`input`], [`output`] | formats of samples; a client's audio in, an answer's audio out |
+//! | [`audio`], [`input`], [`output`] | why audio is refused, and its level; a client's audio in, an answer's audio out |
 //! | [`units`] | whole units for the model, and how long it may go on over silence |
 //! | [`overlap`] | what to do with speech under an answer |
 //! | [`ledger`], [`marks`], [`answer`] | how much was heard, which text that is, what of it counts |

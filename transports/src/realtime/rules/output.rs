@@ -6,7 +6,8 @@
 use base64::{Engine, engine::general_purpose::STANDARD};
 use omni_flow_media::resample::{Quality, Resampler};
 
-use super::audio::{AudioError, Encoding, Format, TELEPHONE_RATE};
+use super::audio::{self, AudioError};
+use crate::realtime::config::format::{AudioFormat, G711_RATE};
 
 /// Most bytes of one piece before base64: 240,000 characters, below 256 KiB with the event around it.
 pub const MAX_PIECE: usize = 180_000;
@@ -23,7 +24,7 @@ pub struct Piece {
 /// The output of one response.
 #[derive(Debug)]
 pub struct Output {
-    format: Format,
+    format: AudioFormat,
     resampler: Resampler,
     samples: u64,
 }
@@ -33,18 +34,16 @@ impl Output {
     /// format names.
     ///
     /// # Errors
-    /// [`AudioError`]: rates that cannot be converted.
-    pub fn new(rate: u32, format: Format) -> Result<Self, AudioError> {
-        let to = match format.encoding() {
-            Encoding::Mulaw | Encoding::Alaw => TELEPHONE_RATE,
-            Encoding::Pcm16 | Encoding::PcmF32 => format.rate(),
-        };
-        let format = Format::new(format.encoding(), to)?;
+    /// [`AudioError`]: a rate that no output may have, or two that cannot be converted.
+    pub fn new(rate: u32, format: AudioFormat) -> Result<Self, AudioError> {
+        let to = if format.encoding.is_g711() { G711_RATE } else { format.rate_hz };
+        let format = AudioFormat { rate_hz: to, ..format };
+        audio::check(format)?;
         Ok(Self { format, resampler: Resampler::new(rate, to, 1, Quality::default())?, samples: 0 })
     }
 
     /// The format of the pieces; its rate is the `sample_rate_hz` of each delta.
-    pub fn format(&self) -> Format {
+    pub fn format(&self) -> AudioFormat {
         self.format
     }
 
@@ -71,7 +70,7 @@ impl Output {
 
     fn pieces(&mut self, samples: &[f32]) -> Vec<Piece> {
         self.samples = self.samples.saturating_add(samples.len() as u64);
-        let format = self.format.encoding().samples();
+        let format = audio::samples(self.format.encoding);
         let piece = |part: &[f32]| {
             let mut bytes = Vec::with_capacity(part.len() * format.bytes());
             format.encode(part, &mut bytes);
@@ -86,9 +85,10 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::realtime::config::format::Encoding;
 
-    fn output(rate: u32, encoding: Encoding, to: u32) -> Output {
-        Output::new(rate, Format::new(encoding, to).unwrap()).unwrap()
+    fn output(rate: u32, encoding: Encoding, rate_hz: u32) -> Output {
+        Output::new(rate, AudioFormat { encoding, rate_hz }).unwrap()
     }
 
     fn bytes(pieces: &[Piece]) -> Vec<u8> {
@@ -106,9 +106,9 @@ mod tests {
 
     #[test]
     fn telephone_output_is_8_khz_whatever_was_asked() {
-        for (encoding, silence) in [(Encoding::Mulaw, 0xFF), (Encoding::Alaw, 0xD5)] {
+        for (encoding, silence) in [(Encoding::Ulaw, 0xFF), (Encoding::Alaw, 0xD5)] {
             let mut output = output(22_050, encoding, 24_000);
-            assert_eq!(output.format().rate(), 8_000);
+            assert_eq!(output.format().rate_hz, 8_000);
             let mut pieces = output.push(&[0.0; 22_050]);
             pieces.extend(output.finish());
             assert_eq!(bytes(&pieces), vec![silence; 8_000]);
@@ -125,7 +125,10 @@ mod tests {
 
     #[test]
     fn a_rate_that_is_none_is_refused() {
-        assert!(matches!(Output::new(0, Format::new(Encoding::Pcm16, 24_000).unwrap()), Err(AudioError::Resample(_))));
+        assert!(matches!(Output::new(0, AudioFormat::pcm16(24_000)), Err(AudioError::Resample(_))));
+        for rate in [0, 7_999, 48_001, u32::MAX] {
+            assert!(matches!(Output::new(24_000, AudioFormat::pcm16(rate)), Err(AudioError::Rate(r)) if r == rate));
+        }
     }
 
     proptest! {
@@ -134,7 +137,7 @@ mod tests {
         fn bytes_do_not_depend_on_the_cuts_and_lengths_are_exact(
             samples in prop::collection::vec(-1.2f32..1.2, 0..3000),
             sizes in prop::collection::vec(1usize..400, 1..20),
-            encoding in prop_oneof![Just(Encoding::Pcm16), Just(Encoding::Mulaw), Just(Encoding::Alaw)],
+            encoding in prop_oneof![Just(Encoding::Pcm16), Just(Encoding::Ulaw), Just(Encoding::Alaw)],
             rate in prop_oneof![Just(16_000u32), Just(22_050), Just(24_000)],
         ) {
             let mut once = output(rate, encoding, 24_000);
@@ -148,7 +151,7 @@ mod tests {
             }
             got.extend(cut.finish());
             prop_assert_eq!(bytes(&got), bytes(&want));
-            let due = omni_flow_media::resample::output_len(samples.len() as u64, rate, cut.format().rate());
+            let due = omni_flow_media::resample::output_len(samples.len() as u64, rate, cut.format().rate_hz);
             prop_assert_eq!(cut.samples(), due);
         }
     }

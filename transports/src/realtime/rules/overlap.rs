@@ -6,59 +6,10 @@
 
 use std::time::Duration;
 
-/// What a session does with speech under its answers (`overlap_policy`).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Policy {
-    /// Never interrupted by audio; what was said is the next turn's.
-    #[default]
-    ListenOnly,
-    /// Interrupted as speech begins.
-    BargeInOnSpeech,
-    /// Interrupted by long speech, not by a short acknowledgement.
-    Auto,
-}
-
-impl Policy {
-    /// The policy of that name on the wire.
-    pub fn parse(name: &str) -> Option<Self> {
-        [Self::ListenOnly, Self::BargeInOnSpeech, Self::Auto].into_iter().find(|p| p.name() == name)
-    }
-
-    /// The name on the wire.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::ListenOnly => "listen_only",
-            Self::BargeInOnSpeech => "barge_in_on_speech",
-            Self::Auto => "auto",
-        }
-    }
-}
-
-/// What a client asks for with one append (`overlap_action`).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Asked {
-    /// `barge_in`, `interrupt`, `cancel`.
-    BargeIn,
-    /// `listen`: go on speaking and keep this.
-    Listen,
-    /// `continue`, `continue_output`, `ack`: go on speaking, this was no turn.
-    Continue,
-    /// `drop`, `ignore`, `silence`.
-    Drop,
-}
-
-impl Asked {
-    /// The request of that name; case and surrounding space do not matter. An unknown one asks for nothing.
-    pub fn parse(name: &str) -> Option<Self> {
-        match name.trim().to_ascii_lowercase().as_str() {
-            "barge_in" | "interrupt" | "cancel" => Some(Self::BargeIn),
-            "listen" => Some(Self::Listen),
-            "continue" | "continue_output" | "ack" => Some(Self::Continue),
-            "drop" | "ignore" | "silence" => Some(Self::Drop),
-            _ => None,
-        }
-    }
-}
+use crate::realtime::{
+    config::overlap::OverlapPolicy,
+    wire::{client::append::OverlapAction, server::response::CancelReason},
+};
 
 /// What a voice detector says about one append.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -75,15 +26,15 @@ pub enum Onset {
 /// The settings of a session that matter here. They may change between two appends.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Settings {
-    /// See [`Policy`].
-    pub policy: Policy,
+    /// What speech under an answer does (`overlap_policy`).
+    pub policy: OverlapPolicy,
     /// Whether the graph can be interrupted.
     pub supports_barge_in: bool,
     /// Whether the session answers by itself (`auto_response`), so that audio goes straight into the model.
     pub auto_respond: bool,
     /// Up to this length (inclusive) overlap speech is an acknowledgement.
     pub short_ack: Duration,
-    /// From this length on (inclusive) overlap speech interrupts under [`Policy::Auto`].
+    /// From this length on (inclusive) overlap speech interrupts under [`OverlapPolicy::Auto`].
     pub barge_in: Duration,
     /// Further short acknowledgements, see [`ShortAcks`].
     pub short_acks: ShortAcks,
@@ -92,7 +43,7 @@ pub struct Settings {
 impl Default for Settings {
     fn default() -> Self {
         Self {
-            policy: Policy::ListenOnly,
+            policy: OverlapPolicy::ListenOnly,
             supports_barge_in: true,
             auto_respond: false,
             short_ack: Duration::from_millis(700),
@@ -110,7 +61,7 @@ pub struct Append<'a> {
     /// Its length.
     pub duration: Duration,
     /// `overlap_action`.
-    pub asked: Option<Asked>,
+    pub asked: Option<OverlapAction>,
     /// `force_listen`.
     pub force_listen: bool,
     /// `force_barge_in`.
@@ -188,8 +139,8 @@ pub struct Decision {
     pub keep: bool,
     /// The audio goes into the model now. Never together with `keep`; with neither, it is dropped.
     pub straight: bool,
-    /// With [`Action::BargeIn`]: the reason of the cancelled response, `barge_in` or `turn_detected`.
-    pub cancel_reason: Option<&'static str>,
+    /// With [`Action::BargeIn`]: why the response is cancelled: by the detector or by a barge-in.
+    pub cancel_reason: Option<CancelReason>,
     /// Whether the client is told (`overlap.decision`).
     pub say: bool,
     /// Overlap speech of this answer, this append included if it counts.
@@ -247,8 +198,8 @@ impl Overlap {
         let say = reason != Reason::AutoResponseContinuous && self.said & bit == 0;
         self.said |= bit;
         let cancel_reason = (action == Action::BargeIn).then_some(match reason {
-            Reason::ServerVadSpeechStarted => "turn_detected",
-            _ => "barge_in",
+            Reason::ServerVadSpeechStarted => CancelReason::TurnDetected,
+            _ => CancelReason::BargeIn,
         });
         Decision {
             action,
@@ -268,7 +219,7 @@ impl Overlap {
         let interrupting = if settings.auto_respond { Audio::Straight } else { Audio::Kept };
         let can = settings.supports_barge_in;
         // 1
-        if (append.force_barge_in || append.asked == Some(Asked::BargeIn)) && !can {
+        if (append.force_barge_in || append.asked == Some(OverlapAction::BargeIn)) && !can {
             if append.speech {
                 self.add(append);
             }
@@ -276,15 +227,15 @@ impl Overlap {
         }
         match append.asked {
             // 2a
-            Some(Asked::BargeIn) => return (BargeIn, Reason::ClientOverlapAction, interrupting),
+            Some(OverlapAction::BargeIn) => return (BargeIn, Reason::ClientOverlapAction, interrupting),
             // 2b
-            Some(asked @ (Asked::Listen | Asked::Continue)) => {
+            Some(asked @ (OverlapAction::Listen | OverlapAction::Continue)) => {
                 self.speech = Duration::ZERO;
                 let long = append.speech && append.duration > settings.short_ack;
-                return (Listen, Reason::ClientOverlapAction, kept_if(asked == Asked::Listen && long));
+                return (Listen, Reason::ClientOverlapAction, kept_if(asked == OverlapAction::Listen && long));
             }
             // 2c
-            Some(Asked::Drop) => {
+            Some(OverlapAction::Drop) => {
                 self.speech = Duration::ZERO;
                 return (Drop, Reason::ClientOverlapAction, Audio::Dropped);
             }
@@ -295,7 +246,7 @@ impl Overlap {
             return (BargeIn, Reason::ClientForceBargeIn, interrupting);
         }
         if settings.auto_respond {
-            let on_speech = settings.policy == Policy::BargeInOnSpeech;
+            let on_speech = settings.policy == OverlapPolicy::BargeInOnSpeech;
             // 4
             if append.speech && can && on_speech && append.onset != Onset::Not {
                 self.add(append);
@@ -324,14 +275,14 @@ impl Overlap {
         }
         match settings.policy {
             // 8
-            Policy::ListenOnly => {
+            OverlapPolicy::ListenOnly => {
                 self.add(append);
                 (Listen, Reason::PolicyListenOnly, Audio::Kept)
             }
             // 9a
-            Policy::BargeInOnSpeech if !can => (Listen, Reason::BargeInUnsupported, Audio::Kept),
+            OverlapPolicy::BargeInOnSpeech if !can => (Listen, Reason::BargeInUnsupported, Audio::Kept),
             // 9b, 9c
-            Policy::BargeInOnSpeech => {
+            OverlapPolicy::BargeInOnSpeech => {
                 self.add(append);
                 match append.onset {
                     Onset::Not => (Listen, Reason::ServerVadUtteranceActive, Audio::Straight),
@@ -339,7 +290,7 @@ impl Overlap {
                     Onset::Unknown => (BargeIn, Reason::PolicyBargeInOnSpeech, interrupting),
                 }
             }
-            Policy::Auto => {
+            OverlapPolicy::Auto => {
                 self.add(append);
                 // 10a
                 if append.duration <= settings.short_ack && self.speech <= settings.short_ack {
@@ -438,7 +389,7 @@ mod tests {
     }
 
     fn auto() -> Settings {
-        Settings { policy: Policy::Auto, ..Settings::default() }
+        Settings { policy: OverlapPolicy::Auto, ..Settings::default() }
     }
 
     fn speech(length: u64) -> Append<'static> {
@@ -471,7 +422,7 @@ mod tests {
     fn a_client_that_says_continue_is_obeyed_whatever_the_length() {
         let mut overlap = Overlap::new();
         overlap.decide(&auto(), &speech(900));
-        let asked = Append { asked: Asked::parse(" Continue "), ..speech(1300) };
+        let asked = Append { asked: Some(OverlapAction::Continue), ..speech(1300) };
         let said = overlap.decide(&auto(), &asked);
         assert_eq!((pair(said), said.keep), (("listen", "client_overlap_action"), false));
         assert_eq!(overlap.speech(), ms(0));
@@ -486,7 +437,7 @@ mod tests {
             ["short_ack", "accumulating_overlap_speech", "accumulating_overlap_speech", "long_overlap_speech"]
         );
         let listen = |length| {
-            let asked = Append { asked: Some(Asked::Listen), ..speech(length) };
+            let asked = Append { asked: Some(OverlapAction::Listen), ..speech(length) };
             Overlap::new().decide(&auto(), &asked).keep
         };
         assert_eq!([700, 701].map(listen), [false, true]);
@@ -511,11 +462,11 @@ mod tests {
 
     #[test]
     fn the_detector_gives_the_reason_of_the_cancel() {
-        let settings = Settings { policy: Policy::BargeInOnSpeech, ..Settings::default() };
+        let settings = Settings { policy: OverlapPolicy::BargeInOnSpeech, ..Settings::default() };
         let decide = |onset, auto_respond| {
             let settings = Settings { auto_respond, ..settings.clone() };
             let said = Overlap::new().decide(&settings, &Append { onset, ..speech(100) });
-            (said.reason.name(), said.cancel_reason)
+            (said.reason.name(), said.cancel_reason.map(CancelReason::as_str))
         };
         assert_eq!(decide(Onset::Starts, false), ("server_vad_speech_started", Some("turn_detected")));
         assert_eq!(decide(Onset::Unknown, false), ("policy_barge_in_on_speech", Some("barge_in")));
@@ -556,20 +507,23 @@ mod tests {
         let (d, short, long) =
             (a.duration.as_millis() as u64, s.short_ack.as_millis() as u64, s.barge_in.as_millis() as u64);
         let sum = before + d;
-        let demanded = a.force_barge_in || a.asked == Some(Asked::BargeIn);
+        let demanded = a.force_barge_in || a.asked == Some(OverlapAction::BargeIn);
         let kept = |yes| if yes { 'k' } else { 'd' };
         let new = if s.auto_respond { 's' } else { 'k' };
-        let (on_speech, auto) = (s.policy == Policy::BargeInOnSpeech, s.policy == Policy::Auto);
+        let (on_speech, auto) = (s.policy == OverlapPolicy::BargeInOnSpeech, s.policy == OverlapPolicy::Auto);
         let ack = a.transcript.is_some_and(|t| s.short_acks.has(t));
         let rows = [
             (
                 demanded && !s.supports_barge_in,
                 ("listen", "barge_in_unsupported", if a.speech { sum } else { before }, kept(a.speech)),
             ),
-            (a.asked == Some(Asked::BargeIn), ("barge_in", "client_overlap_action", before, new)),
-            (a.asked == Some(Asked::Listen), ("listen", "client_overlap_action", 0, kept(a.speech && d > short))),
-            (a.asked == Some(Asked::Continue), ("listen", "client_overlap_action", 0, 'd')),
-            (a.asked == Some(Asked::Drop), ("drop", "client_overlap_action", 0, 'd')),
+            (a.asked == Some(OverlapAction::BargeIn), ("barge_in", "client_overlap_action", before, new)),
+            (
+                a.asked == Some(OverlapAction::Listen),
+                ("listen", "client_overlap_action", 0, kept(a.speech && d > short)),
+            ),
+            (a.asked == Some(OverlapAction::Continue), ("listen", "client_overlap_action", 0, 'd')),
+            (a.asked == Some(OverlapAction::Drop), ("drop", "client_overlap_action", 0, 'd')),
             (a.force_barge_in, ("barge_in", "client_force_barge_in", before, new)),
             (
                 s.auto_respond && a.speech && s.supports_barge_in && on_speech && a.onset == Onset::Starts,
@@ -583,7 +537,7 @@ mod tests {
             (a.force_listen, ("listen", "client_force_listen", 0, kept(a.speech))),
             (!a.speech, ("drop", "silence_or_noise", before, 'd')),
             (ack, ("listen", "short_ack_transcript", 0, 'd')),
-            (s.policy == Policy::ListenOnly, ("listen", "policy_listen_only", sum, 'k')),
+            (s.policy == OverlapPolicy::ListenOnly, ("listen", "policy_listen_only", sum, 'k')),
             (on_speech && !s.supports_barge_in, ("listen", "barge_in_unsupported", before, 'k')),
             (on_speech && a.onset == Onset::Not, ("listen", "server_vad_utterance_active", sum, 's')),
             (on_speech && a.onset == Onset::Starts, ("barge_in", "server_vad_speech_started", sum, new)),
@@ -598,8 +552,8 @@ mod tests {
 
     fn appends() -> impl Strategy<Value = Append<'static>> {
         let asked = prop_oneof![
-            4 => Just(None), 1 => Just(Some(Asked::BargeIn)), 1 => Just(Some(Asked::Listen)),
-            1 => Just(Some(Asked::Continue)), 1 => Just(Some(Asked::Drop)),
+            4 => Just(None), 1 => Just(Some(OverlapAction::BargeIn)), 1 => Just(Some(OverlapAction::Listen)),
+            1 => Just(Some(OverlapAction::Continue)), 1 => Just(Some(OverlapAction::Drop)),
         ];
         let onset = prop_oneof![Just(Onset::Unknown), Just(Onset::Starts), Just(Onset::Not)];
         let text = prop_oneof![3 => Just(None), 1 => Just(Some("yes")), 1 => Just(Some("well"))];
@@ -627,7 +581,9 @@ mod tests {
     proptest! {
         #[test]
         fn every_decision_is_the_first_row_that_fits(
-            policy in prop_oneof![Just(Policy::ListenOnly), Just(Policy::BargeInOnSpeech), Just(Policy::Auto)],
+            policy in prop_oneof![
+                Just(OverlapPolicy::ListenOnly), Just(OverlapPolicy::BargeInOnSpeech), Just(OverlapPolicy::Auto),
+            ],
             supports_barge_in in any::<bool>(),
             auto_respond in any::<bool>(),
             appends in prop::collection::vec(appends(), 1..12),

@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::realtime::rules::answer::CommitPolicy;
+use crate::realtime::{config::overlap::CommitPolicy, wire::server::response::Mark};
 
 fn message(id: &str, text: &str) -> Item {
     let parts = vec![Part::Text(text.to_owned())];
@@ -82,7 +82,7 @@ fn only_heard_text_is_seen_and_it_is_the_same_in_item_and_history() {
         let mut chars = 0;
         for (index, word) in words.iter().enumerate() {
             chars += word.len() as u64;
-            running.mark(super::super::marks::Mark { chars, ms: 1000 * (index as u64 + 1) });
+            running.mark(Mark { text_chars: chars, audio_end_ms: 1000 * (index as u64 + 1) });
         }
         if let Some(ms) = ms {
             ack(&mut all, "r1", ms).unwrap();
@@ -104,7 +104,7 @@ fn only_heard_text_is_seen_and_it_is_the_same_in_item_and_history() {
 #[test]
 fn a_deferred_turn_stands_after_the_answer_it_overlapped() {
     let mut all = Conversation::default();
-    all.insert(answer("r1", CommitPolicy::AllOnDone, "hello", 1000), Place::End).unwrap();
+    all.insert(answer("r1", CommitPolicy::CommitAllOnDone, "hello", 1000), Place::End).unwrap();
     all.insert(message("u2", "next"), Place::End).unwrap();
     all.freeze();
     assert!(ack(&mut all, "r1", 400).is_ok(), "a running answer is not settled by it");
@@ -119,7 +119,7 @@ fn an_acknowledgement_finds_its_answer() {
         all.playing(response, item, active).map(|a| a.response().to_owned())
     };
     assert!(matches!(found(&mut all, None, None, None), Err(PlaybackError::NotFound(_))));
-    all.insert(answer("r1", CommitPolicy::AllOnDone, "a", 1000), Place::End).unwrap();
+    all.insert(answer("r1", CommitPolicy::CommitAllOnDone, "a", 1000), Place::End).unwrap();
     all.insert(message("item_x", "user"), Place::End).unwrap();
     let mismatch = PlaybackError::Mismatch { item: "item_x".to_owned(), response: "r1".to_owned() };
     assert_eq!(found(&mut all, Some("r1"), Some("item_x"), None), Err(mismatch));
@@ -133,7 +133,7 @@ fn an_acknowledgement_finds_its_answer() {
         assert_eq!(found(&mut all, response, item, None).as_deref(), Ok("r1"));
     }
     // Two that are not settled: the active one.
-    all.insert(answer("r2", CommitPolicy::AllOnDone, "b", 1000), Place::End).unwrap();
+    all.insert(answer("r2", CommitPolicy::CommitAllOnDone, "b", 1000), Place::End).unwrap();
     assert_eq!(found(&mut all, None, None, Some("r2")).as_deref(), Ok("r2"));
     assert!(found(&mut all, None, None, None).is_err());
     // A complete answer that was acknowledged in full is settled.
@@ -145,7 +145,7 @@ fn an_acknowledgement_finds_its_answer() {
 #[test]
 fn a_cut_is_clamped_and_nonsense_is_refused() {
     let mut all = Conversation::default();
-    all.insert(answer("r1", CommitPolicy::AllOnDone, "hello", 1000), Place::End).unwrap();
+    all.insert(answer("r1", CommitPolicy::CommitAllOnDone, "hello", 1000), Place::End).unwrap();
     all.insert(message("u", "x"), Place::End).unwrap();
     all.answer_mut("r1").unwrap().end(Outcome::Completed);
     assert!(matches!(all.truncate("item_r9", 0, 0), Err(PlaybackError::NotFound(_))));
@@ -165,7 +165,7 @@ fn a_cut_is_clamped_and_nonsense_is_refused() {
 #[test]
 fn an_answer_cut_before_its_first_audio_may_be_truncated() {
     let mut all = Conversation::default();
-    all.insert(answer("r1", CommitPolicy::AllOnDone, "hello", 0), Place::End).unwrap();
+    all.insert(answer("r1", CommitPolicy::CommitAllOnDone, "hello", 0), Place::End).unwrap();
     all.answer_mut("r1").unwrap().end(Outcome::Cancelled);
     assert_eq!(all.truncate("item_r1", 0, 700), Ok(0));
     assert!(seen(&all).is_empty());
@@ -202,7 +202,7 @@ fn a_refused_output_leaves_its_call_open() {
 #[test]
 fn the_oldest_items_leave_and_a_running_answer_stays() {
     let mut all = Conversation::new(Limits { items: 3, bytes: 100 });
-    all.insert(answer("r1", CommitPolicy::AllOnDone, "hello", 1000), Place::End).unwrap();
+    all.insert(answer("r1", CommitPolicy::CommitAllOnDone, "hello", 1000), Place::End).unwrap();
     for id in ["a", "b"] {
         all.insert(message(id, "x"), Place::End).unwrap();
     }

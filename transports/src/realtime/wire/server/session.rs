@@ -63,9 +63,9 @@ impl TurnState {
 /// How much of an answer there is, in ms of its audio.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Playback {
-    /// Made.
+    /// Audio made.
     pub generated_ms: u64,
-    /// Accepted for sending.
+    /// Audio accepted into the output path; no proof of delivery.
     pub sent_ms: u64,
     /// Played, as the client says.
     pub played_ms: u64,
