@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use crate::realtime::config::session::Phase;
+use crate::realtime::config::Phase;
 use crate::realtime::wire::code::Refusal;
 use crate::realtime::wire::server::ServerEvent;
 

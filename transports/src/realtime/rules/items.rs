@@ -288,6 +288,16 @@ impl Conversation {
         Ok(Inserted { previous, evicted: self.evict(&id) })
     }
 
+    /// What was said in a message of the user: the transcript of its first part that is speech.
+    pub fn transcribe(&mut self, id: &str, text: &str) {
+        let Some(at) = self.position(id) else { return };
+        if let Body::Message { parts, .. } = &mut self.items[at].body
+            && let Some(Part::Audio(transcript)) = parts.iter_mut().find(|p| matches!(p, Part::Audio(_)))
+        {
+            *transcript = Some(text.to_owned());
+        }
+    }
+
     /// Takes an item out.
     ///
     /// # Errors
