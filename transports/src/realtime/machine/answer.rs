@@ -247,13 +247,8 @@ impl Session {
     fn call(&mut self, call_id: Option<String>, name: Option<String>, arguments: String) {
         let Some(running) = &mut self.response else { return };
         let (Some(call_id), Some(name)) = (call_id.clone(), name.clone()) else {
-            let event = ServerEvent::RawCall {
-                session_id: self.id.to_string(),
-                epoch: self.epoch,
-                call_id,
-                name,
-                arguments,
-            };
+            let event =
+                ServerEvent::RawCall { session_id: self.id.to_string(), epoch: self.epoch, call_id, name, arguments };
             return self.tell(event);
         };
         let item_id = self.ids.item();

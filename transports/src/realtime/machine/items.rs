@@ -44,9 +44,7 @@ fn content(role: Role, part: &Part) -> Content {
             Content::OutputAudio { transcript: transcript.clone().unwrap_or_default(), audio_duration_ms: None }
         }
         Part::Audio(transcript) => Content::InputAudio { transcript: transcript.clone() },
-        Part::Image(url) => {
-            Content::InputImage { image_url: Some(url.clone()).filter(|url| url.len() <= MOST_SHOWN) }
-        }
+        Part::Image(url) => Content::InputImage { image_url: Some(url.clone()).filter(|url| url.len() <= MOST_SHOWN) },
     }
 }
 

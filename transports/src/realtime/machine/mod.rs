@@ -31,8 +31,8 @@ use crate::realtime::config::facts::SessionFacts;
 use crate::realtime::rules::items::{self as conversation, Conversation};
 use crate::realtime::rules::overlap::Overlap;
 use crate::realtime::rules::pending::{self, Pending};
-use crate::realtime::wire::client::{ClientEvent, Incoming};
 use crate::realtime::wire::client::signal::TurnSignal;
+use crate::realtime::wire::client::{ClientEvent, Incoming};
 use crate::realtime::wire::code::{Code, Refusal};
 use crate::realtime::wire::server::ServerEvent;
 use crate::realtime::wire::server::response::CancelReason;
@@ -120,7 +120,6 @@ pub struct Session {
     audio_sent: bool,
     out: Vec<Effect>,
 }
-
 
 impl Session {
     /// A session, and what its opening asks of the graph. `session.created` is told by whoever attaches a socket.

@@ -171,8 +171,7 @@ impl Response {
             ServerEvent::ItemAdded { previous_item_id: previous_item_id.clone(), item: item.clone() },
             ServerEvent::ItemCreated { previous_item_id: previous_item_id.clone(), item: item.clone() },
         ];
-        let added =
-            ServerEvent::OutputItemAdded { response_id: response_id.clone(), output_index, item: item.clone() };
+        let added = ServerEvent::OutputItemAdded { response_id: response_id.clone(), output_index, item: item.clone() };
         if self.profile == Profile::Duplex {
             out.extend(new);
             out.push(added);
