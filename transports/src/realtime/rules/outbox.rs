@@ -206,6 +206,11 @@ impl<T> Outbox<T> {
         self.len() == 0
     }
 
+    /// Whether the last event of the session waits.
+    pub fn has_last(&self) -> bool {
+        self.last.is_some()
+    }
+
     /// Whether all was written, the last event of the session included.
     pub fn is_drained(&self) -> bool {
         self.closed && self.last.is_none() && self.is_empty()
