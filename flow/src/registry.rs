@@ -227,9 +227,21 @@ impl Registry {
         self.types.insert(name, Arc::new(make));
         Ok(self)
     }
-    /// The schema of the type named `name`.
+    /// The schema of the type named `name`, which may be written with `_` for `.` and `-`.
     pub fn get(&self, name: &str) -> Option<Schema> {
-        self.types.get(name).map(|m| m.schema())
+        self.make(name).map(|m| m.schema())
+    }
+    /// The name under which the type is known that a graph file calls `name`: keys may be written with `_` for `-`, and
+    /// types with `_` for `.` too (`speech_turn` is `speech.turn`).
+    pub fn canonical(&self, name: &str) -> Option<&'static str> {
+        if let Some((known, _)) = self.types.get_key_value(name) {
+            return Some(known);
+        }
+        let same = |known: &str| {
+            known.len() == name.len()
+                && known.bytes().zip(name.bytes()).all(|(k, n)| k == n || (n == b'_' && matches!(k, b'.' | b'-')))
+        };
+        self.names().find(|known| same(known))
     }
     /// All types with their schemas, by name.
     pub fn iter(&self) -> impl Iterator<Item = (&'static str, Schema)> + '_ {
@@ -240,7 +252,7 @@ impl Registry {
         self.types.keys().copied()
     }
     pub(crate) fn make(&self, name: &str) -> Option<&Arc<dyn AnyMake>> {
-        self.types.get(name)
+        self.types.get(self.canonical(name)?)
     }
 }
 

@@ -228,3 +228,65 @@ async fn a_silent_producer_meets_the_deadline() {
     assert!(began.elapsed() >= Duration::from_secs(30));
     assert_eq!(ask.send(text("y")).await, Ok(Sent::Gone), "the producer is cancelled");
 }
+
+const BACK: &str = "
+graph: back
+session: { mode: duplex }
+lanes: [reply]
+nodes:
+  ask: { use: session.in, kind: text }
+  turn: { use: test.turns, fences: reply, in: ask }
+  heard: { use: session.out, in: turn }
+  back: { use: session.in, kind: text }
+  speak: { use: test.pass, lane: reply, in: back }
+  say: { use: session.out, lane: reply, in: speak }
+  near: { use: session.in, kind: text, lane: reply }
+  say-near: { use: session.out, lane: reply, in: near }
+";
+
+async fn stamp_of(out: &mut In<Payload>, want: &str) -> Stamp {
+    match out.next().await {
+        Event::Data(stamp, Payload::Text(t)) if &*t == want => stamp,
+        e => panic!("{want}: {e:?}"),
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_client_answers_is_stale_when_what_it_answers_is() {
+    let engine = Engine::builder().clock(Clock::tokio()).inline().build().unwrap();
+    let graph = start(&engine, BACK).await;
+    let mut s = graph.open().unwrap();
+    let (mut ask, mut back, mut near) = (s.input("ask").unwrap(), s.input("back").unwrap(), s.input("near").unwrap());
+    let mut heard = s.output("heard").unwrap();
+    let (mut say, mut say_near) = (s.output("say").unwrap(), s.output("say-near").unwrap());
+    let pause = || tokio::time::sleep(Duration::from_secs(1));
+
+    ask.send(text("one")).await.unwrap();
+    let first = stamp_of(&mut heard, "one").await;
+    pause().await;
+    assert_eq!(back.answer_last(&first, text("fresh")).await, Ok(Sent::Queued));
+    let said = stamp_of(&mut say, "fresh").await;
+    assert_eq!((said.origin, said.epochs, said.last), (first.origin, first.epochs, true), "inherited");
+
+    // The user speaks again: what answers the first question is void, wherever it enters.
+    ask.send(text("!")).await.unwrap();
+    ask.send(text("two")).await.unwrap();
+    let second = stamp_of(&mut heard, "two").await;
+    assert_eq!(near.answer(&first, text("late")).await, Ok(Sent::Stale));
+    assert_eq!(back.answer(&first, text("late")).await, Ok(Sent::Queued), "its own lane was not fenced");
+    assert_eq!(back.answer(&second, text("new")).await, Ok(Sent::Queued));
+    assert_eq!(near.answer(&second, text("new")).await, Ok(Sent::Queued));
+    for out in [&mut say, &mut say_near] {
+        assert!(matches!(out.next().await, Event::Fence(_)));
+        let stamp = stamp_of(out, "new").await;
+        assert_eq!((stamp.origin, stamp.last), (second.origin, false));
+    }
+    // A client's own word is of this moment, whatever was fenced before.
+    pause().await;
+    back.send(text("own")).await.unwrap();
+    assert_eq!(stamp_of(&mut say, "own").await.origin, engine.clock().now());
+    for input in [ask, back, near] {
+        input.end();
+    }
+    s.wait().await.unwrap();
+}

@@ -185,6 +185,18 @@ fn only_input(s: &Schema) -> Option<usize> {
     }
 }
 
+/// The output that is meant where none is named: the only one, or the only one that is not there for the few.
+fn only_output(s: &Schema) -> Option<usize> {
+    if s.outputs.len() == 1 {
+        return Some(0);
+    }
+    let mut required = s.outputs.iter().enumerate().filter(|(_, p)| p.required);
+    match (required.next(), required.next()) {
+        (Some((i, _)), None) => Some(i),
+        _ => None,
+    }
+}
+
 fn unfed(c: &mut Check<'_>, d: &Draft<'_>, fed: &[(usize, Span)]) {
     let Some(s) = &d.schema else { return };
     for (i, p) in s.inputs.iter().enumerate() {
@@ -237,7 +249,7 @@ fn output(c: &mut Check<'_>, drafts: &[Draft<'_>], t: &Tree) -> Option<(usize, O
                 None
             }
         },
-        None if names.len() == 1 => Some((i, Some(0))),
+        None if only_output(schema).is_some() => Some((i, only_output(schema))),
         None if names.is_empty() => {
             c.error(Code::UnknownEnd, t.span, format!("`{node}` has no outputs"), "take another source");
             None

@@ -109,6 +109,7 @@ impl<'a> Draft<'a> {
             return;
         };
         let Some(name) = c.read::<String>(kind) else { return };
+        let name = c.registry.canonical(&name).map_or(name, str::to_owned);
         self.kind = name.clone();
         let options = with_sampling(options_of(node), sampling);
         for o in options.as_map().unwrap_or_default() {

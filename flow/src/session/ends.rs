@@ -54,7 +54,8 @@ impl Input {
     pub async fn send(&mut self, value: impl Item) -> Result<Sent, InputError> {
         self.send_as(value, false).await
     }
-    /// As [`Input::send`], for the last value of a segment.
+    /// As [`Input::send`], for the last value of a segment. On a microphone that ends the utterance there and then, as a
+    /// speaker's button does (`speech.turn`); audio without a sample will do.
     ///
     /// # Errors
     /// As [`Input::send`].
@@ -74,16 +75,51 @@ impl Input {
     /// As [`Input::send`].
     pub async fn send_at(&mut self, pts: MediaTime, len: MediaTime, value: impl Item) -> Result<Sent, InputError> {
         let before = std::mem::replace(&mut self.pts, pts);
-        let sent = self.send_payload(value.into_payload(), Some(len), false).await;
+        let sent = self.send_payload(value.into_payload(), Some(len), self.arrival()).await;
         if sent.is_err() {
             self.pts = before;
         }
         sent
     }
-    async fn send_as(&mut self, value: impl Item, last: bool) -> Result<Sent, InputError> {
-        self.send_payload(value.into_payload(), None, last).await
+    /// As [`Input::send`], for what a client makes of a chunk that it took from an output: `asked` is that chunk's stamp.
+    /// What is sent inherits its epochs and its origin, as a node's answer does, so that it is stale wherever the chunk
+    /// would be: if `asked` was ended by a fence in the meantime, no answer to it leaves the fenced lane.
+    ///
+    /// An input on the fenced lane itself refuses it at once ([`Sent::Stale`]); one on another lane takes it, and it dies
+    /// where the graph crosses to the fenced lane.
+    ///
+    /// # Errors
+    /// As [`Input::send`].
+    ///
+    /// # Cancel safety
+    /// As [`Input::send`].
+    pub async fn answer(&mut self, asked: &Stamp, value: impl Item) -> Result<Sent, InputError> {
+        self.send_payload(value.into_payload(), None, asked.last(false)).await
     }
-    async fn send_payload(&mut self, payload: Payload, len: Option<MediaTime>, last: bool) -> Result<Sent, InputError> {
+    /// As [`Input::answer`], for the last value of a segment.
+    ///
+    /// # Errors
+    /// As [`Input::send`].
+    ///
+    /// # Cancel safety
+    /// As [`Input::send`].
+    pub async fn answer_last(&mut self, asked: &Stamp, value: impl Item) -> Result<Sent, InputError> {
+        self.send_payload(value.into_payload(), None, asked.last(true)).await
+    }
+    /// The stamp of what a client sends of its own: the epochs of this moment, which is also its origin.
+    fn arrival(&self) -> Stamp {
+        Stamp { epochs: self.shared.lanes.epochs(), origin: self.shared.clock.now(), ..Stamp::default() }
+    }
+    async fn send_as(&mut self, value: impl Item, last: bool) -> Result<Sent, InputError> {
+        self.send_payload(value.into_payload(), None, self.arrival().last(last)).await
+    }
+    /// Sends under the epochs, the origin and the `last` of `stamp`; the place on the time line is the input's own.
+    async fn send_payload(
+        &mut self,
+        payload: Payload,
+        len: Option<MediaTime>,
+        stamp: Stamp,
+    ) -> Result<Sent, InputError> {
         let got = kind_of(&payload);
         if !got.feeds(&self.kind) {
             return Err(InputError { takes: self.kind.clone(), got });
@@ -92,14 +128,7 @@ impl Input {
             Payload::Audio(a) => a.len(),
             _ => MediaTime::ZERO,
         });
-        let stamp = Stamp {
-            epochs: self.shared.lanes.epochs(),
-            origin: self.shared.clock.now(),
-            pts: self.pts,
-            len,
-            last,
-            seq: 0,
-        };
+        let stamp = Stamp { pts: self.pts, len, seq: 0, ..stamp };
         let Some(out) = &mut self.out else { return Ok(Sent::Gone) };
         let sent = out.send_chunk(Chunk { stamp, payload }).await;
         self.pts += len;

@@ -1,6 +1,8 @@
 //! Types that contradict themselves are refused when they are registered.
 
-use omni_flow::{Body, BuildCx, BuildError, Kind, Make, Medium, Opt, Port, RegisterError, Registry, Schema};
+use omni_flow::{
+    Body, BuildCx, BuildError, CheckCx, GraphFile, Kind, Make, Medium, Opt, Port, RegisterError, Registry, Schema,
+};
 
 #[derive(serde::Deserialize)]
 #[allow(dead_code)]
@@ -50,4 +52,18 @@ fn contradictions_are_refused() {
     assert!(matches!(r.add::<Misspelt>(), Err(RegisterError::Example { .. })));
     assert!(matches!(r.add::<Other>(), Err(RegisterError::Example { .. })));
     assert_eq!(r.names().collect::<Vec<_>>(), ["a.b"], "what was refused is not known");
+}
+
+#[test]
+fn a_type_may_be_written_with_underscores() {
+    let mut r = Registry::new();
+    r.add::<Fine>().unwrap();
+    assert_eq!((r.canonical("a_b"), r.canonical("a.b")), (Some("a.b"), Some("a.b")));
+    assert!(r.get("a_b").is_some());
+    for wrong in ["a-b", "a_c", "_.b", "a_b_", ""] {
+        assert_eq!(r.canonical(wrong), None, "{wrong}");
+    }
+    let file = GraphFile::parse("g.yaml", "graph: g\nnodes:\n  x: { use: a_b, size: 3 }\n").unwrap();
+    let (plan, _) = file.check(&r, &CheckCx::default()).unwrap_or_else(|d| panic!("{d}"));
+    assert_eq!(plan.nodes[0].kind, "a.b");
 }

@@ -3,7 +3,9 @@
 //! Exact length per segment, delay removed, history discarded at a fence, a new state when the input's format changes or
 //! its time line jumps. It does not follow clocks.
 
-use omni_flow::{Body, BuildCx, BuildError, Emit, Make, Opt, OptionError, Pcm, Port, Schema, Stamp, Step, StepError};
+use omni_flow::{
+    Body, BuildCx, BuildError, Emit, Make, MediaTime, Opt, OptionError, Pcm, Port, Schema, Stamp, Step, StepError,
+};
 use omni_flow_media::resample::{Quality, Resampler};
 use serde::Deserialize;
 
@@ -44,6 +46,7 @@ impl From<Filter> for Quality {
 
 struct Converting {
     rate: u32,
+    channels: Option<u16>,
     converter: Converter,
     made: Vec<Converted>,
 }
@@ -67,6 +70,11 @@ impl Step for Converting {
         self.converter.push(stamp.pts, &input, &mut self.made)?;
         if stamp.last {
             self.converter.end(&mut self.made);
+        }
+        if stamp.last && self.made.is_empty() {
+            // Nothing is held, and the segment ends all the same.
+            let channels = self.channels.unwrap_or(input.channels());
+            out.push(stamp.child(stamp.pts, MediaTime::ZERO).last(true), pcm(self.rate, channels, Vec::new())?);
         }
         self.emit(stamp, out)
     }
@@ -105,6 +113,7 @@ impl Make for Resample {
         let _ = Resampler::new(48_000, c.rate, 1, c.quality.into());
         Ok(Body::step(move || Converting {
             rate: c.rate,
+            channels: c.channels,
             converter: Converter::new(Some(c.rate), c.channels, c.quality.into()),
             made: Vec::new(),
         }))

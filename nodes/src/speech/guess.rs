@@ -1,15 +1,17 @@
 //! `speech.guess`: gives an utterance before it is sure that it is over, so that recognition can begin in the silence.
 //!
 //! It decides by the same rules as `speech.turn` on the same windows. Its lane is the one it fences: if the speaker goes
-//! on, the fence undoes all that was begun. `speech.confirm` lets the transcript of the guess that held pass.
+//! on, the fence undoes all that was begun. `speech.confirm` lets the transcript of the guess that held pass. What a client
+//! commits, and what it says on `control`, means here what it means there: feed both from the same `session.in`, with `at`.
 
 use omni_flow::{
     Body, BuildCx, BuildError, Ctx, Epochs, Event, Kind, Make, Node, NodeError, OptionError, Out, Pcm, Port, Schema,
-    Sent, Stamp, Terminal,
+    Sent, Signal, Stamp, Terminal,
 };
 
 use super::rules::{RATE, TurnOptions, Windows, at, schema, speculate_after};
-use crate::turn::{TurnEvent, TurnRules};
+use crate::turn::{TurnConfig, TurnEvent};
+use crate::util::select::{Either, either};
 
 /// The node type `speech.guess`.
 pub struct SpeechGuess;
@@ -28,44 +30,51 @@ impl Make for SpeechGuess {
         config.guessing().map(drop)
     }
     fn build(config: &TurnOptions, _: &BuildCx) -> Result<Body, BuildError> {
-        let rules = config.guessing().map_err(BuildError::from_error)?;
-        Ok(Body::node(move || Guess { rules }))
+        let config = config.guessing().map_err(BuildError::from_error)?;
+        Ok(Body::node(move || Guess { config }))
     }
 }
 
 struct Guess {
-    rules: TurnRules,
+    config: TurnConfig,
 }
 
 impl Node for Guess {
     async fn run(self, mut cx: Ctx) -> Result<(), NodeError> {
         let mut input = cx.input::<Pcm>("in")?;
+        let mut control = cx.optional_input::<Signal>("control");
         let mut out = cx.output::<Pcm>("utterance")?;
-        let mut windows = Windows::new(self.rules);
+        let mut windows = Windows::new(self.config)?;
         let mut epochs = Epochs::FIRST;
         let mut found = Vec::new();
         let mut last = Stamp::default();
         loop {
-            let ended = match input.next().await {
-                Event::Data(stamp, window) => {
+            let ended = match either(&mut control, &mut input).await? {
+                Either::Control(signal) => {
+                    windows.control(&signal, cx.path());
+                    continue;
+                }
+                Either::Media(Event::Data(stamp, window)) => {
                     last = stamp;
-                    windows.push(&window, &mut found)?;
+                    windows.push(&stamp, &window, &mut found);
                     false
                 }
-                Event::Fence(_) => {
+                Either::Media(Event::Fence(_)) => {
                     windows.reset();
                     continue;
                 }
-                Event::End(Terminal::End) => {
+                Either::Media(Event::End(Terminal::End)) => {
                     windows.end(&mut found);
                     true
                 }
-                Event::End(Terminal::Error(e)) => return Err(e.into()),
+                Either::Media(Event::End(Terminal::Error(e))) => return Err(e.into()),
             };
             for event in found.drain(..) {
                 let sent = match event {
                     TurnEvent::Guess { start, end, audio, .. }
-                    | TurnEvent::TurnEnded { start, end, audio, guess: None, .. } => {
+                    | TurnEvent::TurnEnded { start, end, audio, guess: None, .. }
+                        if !audio.is_empty() =>
+                    {
                         give(&mut out, &last, &epochs, start, end, audio).await
                     }
                     TurnEvent::GuessCancelled { .. } => {

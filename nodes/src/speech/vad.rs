@@ -1,4 +1,7 @@
 //! `speech.vad`: audio in, the same audio out in windows of 512 samples, each with the probability that it is speech.
+//!
+//! The last chunk of a segment (a client's commit) cuts the window short: what is held goes out as the segment's last, or
+//! an empty one if nothing is, and the detector begins anew behind it.
 
 use std::convert::Infallible;
 
@@ -66,6 +69,7 @@ impl<V: VoiceActivity> Vad<V> {
     pub(crate) fn new(detector: V) -> Self {
         Self { detector, framer: Framer::default(), start: None, given: 0 }
     }
+    /// Gives a window; it is the last of its segment if `stamp` is.
     fn window(
         &mut self,
         stamp: &Stamp,
@@ -74,11 +78,24 @@ impl<V: VoiceActivity> Vad<V> {
         out: &mut Emit<Pcm>,
     ) -> Result<(), StepError> {
         let p = self.detector.probability(window)?;
-        let pts = self.start.unwrap_or_default() + MediaTime::from_samples(self.given, RATE);
-        self.given += valid as u64;
         let audio = Pcm::mono(RATE, window[..valid].to_vec()).with_voice(p);
-        out.put(stamp, pts, MediaTime::from_samples(valid as u64, RATE), audio);
+        out.push(stamp.child(self.position(), audio.len()).last(stamp.last), audio);
+        self.given += valid as u64;
         Ok(())
+    }
+    /// Where the next window begins.
+    fn position(&self) -> MediaTime {
+        self.start.unwrap_or_default() + MediaTime::from_samples(self.given, RATE)
+    }
+    /// Gives what is held of a window, if anything is.
+    fn rest(&mut self, stamp: &Stamp, out: &mut Emit<Pcm>) -> Result<bool, StepError> {
+        let valid = self.framer.pending();
+        let mut last = None;
+        let Ok(()) = self.framer.finish::<Infallible>(|_, w| {
+            last = Some(*w);
+            Ok(())
+        });
+        last.map_or(Ok(false), |w| self.window(stamp, &w, valid, out).map(|()| true))
     }
 }
 
@@ -92,7 +109,15 @@ impl<V: VoiceActivity + 'static> Step for Vad<V> {
             windows.push(*w);
             Ok(())
         });
-        windows.iter().try_for_each(|w| self.window(stamp, w, WINDOW, out))
+        let open = stamp.last(false);
+        windows.iter().try_for_each(|w| self.window(&open, w, WINDOW, out))?;
+        if stamp.last {
+            if !self.rest(stamp, out)? {
+                out.push(stamp.child(self.position(), MediaTime::ZERO).last(true), Pcm::mono(RATE, Vec::new()));
+            }
+            self.detector.reset();
+        }
+        Ok(())
     }
     fn fence(&mut self) {
         self.detector.reset();
@@ -100,12 +125,6 @@ impl<V: VoiceActivity + 'static> Step for Vad<V> {
         (self.start, self.given) = (None, 0);
     }
     fn end(&mut self, stamp: &Stamp, out: &mut Emit<Pcm>) -> Result<(), StepError> {
-        let valid = self.framer.pending();
-        let mut last = None;
-        let Ok(()) = self.framer.finish::<Infallible>(|_, w| {
-            last = Some(*w);
-            Ok(())
-        });
-        last.map_or(Ok(()), |w| self.window(stamp, &w, valid, out))
+        self.rest(&stamp.last(false), out).map(drop)
     }
 }

@@ -4,10 +4,25 @@ use super::{RATE, WINDOW};
 use serde::Deserialize;
 use thiserror::Error;
 
+/// Who says when a turn is over.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TurnMode {
+    /// Speech begins a turn and silence ends it; a commit ends it too.
+    #[default]
+    Vad,
+    /// A commit alone: all audio since the last commit or clear is one turn, speech or not.
+    Manual,
+}
+
 /// The settings as written; defaults are those of `session.vad` and `session.max_utterance_s`.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct TurnConfig {
+    /// Who says when a turn is over.
+    pub mode: TurnMode,
+    /// Whether the beginning of speech is to interrupt an answer. It changes nothing but what is told with it.
+    pub interrupt: bool,
     /// Probability from which a window is speech, above 0.15 up to 1. Silence begins 0.15 below it.
     pub threshold: f32,
     /// Audio kept before the first window of speech, ms.
@@ -25,6 +40,8 @@ pub struct TurnConfig {
 impl Default for TurnConfig {
     fn default() -> Self {
         Self {
+            mode: TurnMode::Vad,
+            interrupt: true,
             threshold: 0.5,
             prefix_padding_ms: 300,
             silence_duration_ms: 500,
@@ -68,6 +85,8 @@ impl TurnConfigError {
 /// Checked settings in samples.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TurnRules {
+    pub(super) mode: TurnMode,
+    pub(super) interrupt: bool,
     pub(super) threshold: f32,
     pub(super) bound: f32,
     pub(super) prefix: u64,
@@ -102,6 +121,8 @@ impl TurnConfig {
         }
         let samples = |ms: u32| u64::from(ms) * u64::from(RATE) / 1000;
         Ok(TurnRules {
+            mode: self.mode,
+            interrupt: self.interrupt,
             threshold: self.threshold,
             bound: (self.threshold - 0.15).max(0.01),
             prefix: samples(self.prefix_padding_ms),

@@ -26,6 +26,8 @@ pub enum TurnEvent {
         speech: u64,
         /// The item goes on where one of the longest length ended: no new onset.
         continued: bool,
+        /// What the rules say of answers that are under way ([`TurnConfig::interrupt`](super::TurnConfig::interrupt)).
+        interrupt: bool,
     },
     /// The turn is probably over: recognition may begin.
     Guess {
@@ -43,13 +45,13 @@ pub enum TurnEvent {
         /// Number of the guess.
         id: u64,
     },
-    /// The turn is over.
+    /// The turn is over. A commit that found nothing to give tells it too, with an empty range and no samples.
     TurnEnded {
         /// First sample of the item.
         start: u64,
         /// End of the item, trailing silence included.
         end: u64,
-        /// End of the last window of speech.
+        /// End of the last window of speech; the start of an item that has none.
         speech_end: u64,
         /// Why it ended.
         reason: EndReason,
@@ -58,10 +60,12 @@ pub enum TurnEvent {
         /// The samples.
         audio: Vec<f32>,
     },
-    /// A turn that had begun was dropped by a clear.
+    /// A clear took place.
     TurnCleared {
-        /// First sample of the dropped item.
-        start: u64,
+        /// What came before this sample is dropped.
+        at: u64,
+        /// First sample of the turn that had begun and is dropped, if one had.
+        start: Option<u64>,
     },
 }
 
@@ -70,14 +74,14 @@ pub enum TurnEvent {
 pub enum Commit {
     /// No sample since the last item or reset; nothing changed.
     Empty,
-    /// Samples without speech: they are dropped, no model need run.
+    /// Samples without speech, where speech makes a turn: they are dropped, no model need run.
     NoSpeech {
         /// First sample.
         start: u64,
         /// End.
         end: u64,
     },
-    /// A turn was open and has ended; see the event.
+    /// A turn was open, or audio was collected for one, and it has ended; see the event.
     Speech,
 }
 
@@ -89,6 +93,12 @@ pub enum TurnError {
     NoAudio {
         /// First sample of the window.
         at: u64,
+    },
+    /// More changes wait for their place than are kept.
+    #[error("{most} changes wait for their place in the stream: send the audio before them first")]
+    Changes {
+        /// The bound.
+        most: usize,
     },
     /// Too much audio without probabilities.
     #[error("{held} samples wait for a probability: at most {most} may; give probabilities first")]

@@ -137,7 +137,11 @@ fn f23_commit_and_clear() {
     assert_eq!(m.commit(&mut out), Commit::Empty);
     m.push(&signal, |_| 0.0, &mut out);
     assert_eq!(m.commit(&mut out), Commit::NoSpeech { start: 0, end: 16_000 });
-    assert_eq!(out, [], "silence is no turn");
+    let told: Vec<_> = items(&out).iter().map(|i| (i.0, i.1, i.2)).collect();
+    let commit = EndReason::Commit;
+    assert_eq!(told, [(0, 0, commit), (0, 0, commit), (16_000, 16_000, commit)], "each is told, silence is no turn");
+    assert_eq!(out.len(), 3);
+    out.clear();
     let mut k = 0;
     let mut burst = |_: &[f32]| {
         k += 1;
@@ -146,6 +150,7 @@ fn f23_commit_and_clear() {
     m.push(&signal[..24 * WINDOW], &mut burst, &mut out);
     assert_eq!(items(&out).len(), 1);
     assert_eq!(m.commit(&mut out), Commit::Empty, "right after the one that detection made");
+    assert!(items(&out)[1].3.is_empty());
     m.push(&signal[..100], |_| 0.0, &mut out);
     assert!(matches!(m.commit(&mut out), Commit::NoSpeech { .. }), "trailing noise is never speech");
     out.clear();
@@ -153,7 +158,7 @@ fn f23_commit_and_clear() {
     let before = starts(&out)[0];
     let clock = m.clock();
     m.clear(&mut out);
-    assert_eq!(out.last(), Some(&TurnEvent::TurnCleared { start: before }));
+    assert_eq!(out.last(), Some(&TurnEvent::TurnCleared { at: clock, start: Some(before) }));
     assert_eq!((m.clock(), m.window_start(), m.held()), (clock, clock, 0));
     out.clear();
     m.push(&signal[..10 * WINDOW], |_| 0.9, &mut out);
@@ -354,3 +359,6 @@ proptest! {
         }
     }
 }
+
+#[path = "changes.rs"]
+mod changes;
