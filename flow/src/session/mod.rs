@@ -164,6 +164,10 @@ impl SessionHandle {
     pub fn fence(&self, lane: Lane) -> crate::Epoch {
         self.0.lanes.fence(lane)
     }
+    /// The epochs of all lanes now: what a client says of its own belongs to them.
+    pub fn epochs(&self) -> crate::Epochs {
+        self.0.lanes.epochs()
+    }
     /// As [`Session::touch`].
     pub fn touch(&self) {
         self.0.touch();

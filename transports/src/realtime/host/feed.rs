@@ -1,0 +1,86 @@
+//! What waits to go into a graph: audio and commits in their order, bounded by the session's pending input.
+
+use std::collections::VecDeque;
+
+use omni_flow::{Signal, Stamp};
+
+/// Samples of one piece at most: what is appended in crumbs goes in as whole pieces.
+const PIECE: usize = 16_000;
+
+/// What goes into a graph, in order.
+#[derive(Debug)]
+pub(super) enum Feed {
+    /// Audio, and how many bytes of pending input it holds.
+    Audio(Vec<f32>, u64),
+    /// The audio so far is one turn.
+    Commit,
+    /// A named signal for the rules of turns, as JSON without its place.
+    Control(&'static str, serde_json::Map<String, serde_json::Value>),
+    /// A question, and what it answers.
+    Question(Stamp, Signal),
+}
+
+/// The queue in front of a graph. Its audio is bounded by the session that fills it; everything else is bounded by that
+/// session's pending commits, by its one answer at a time, and by a clear taking the place of what it makes void.
+#[derive(Debug, Default)]
+pub(super) struct Queue(VecDeque<Feed>);
+
+impl Queue {
+    pub(super) fn push(&mut self, feed: Feed) {
+        match (feed, self.0.back_mut()) {
+            (Feed::Audio(more, n), Some(Feed::Audio(samples, held))) if samples.len() + more.len() <= PIECE => {
+                samples.extend_from_slice(&more);
+                *held += n;
+            }
+            // The newest rules and the newest clear are the ones that hold.
+            (Feed::Control(name, data), Some(Feed::Control(before, old))) if *before == name => *old = data,
+            (feed, _) => self.0.push_back(feed),
+        }
+    }
+    /// Audio that no commit has taken is void; gives the bytes that it held.
+    pub(super) fn clear(&mut self) -> u64 {
+        let mut held = 0;
+        while let Some(Feed::Audio(_, n)) = self.0.back() {
+            held += n;
+            self.0.pop_back();
+        }
+        held
+    }
+    /// Every question that waits is void.
+    pub(super) fn void(&mut self) {
+        self.0.retain(|f| !matches!(f, Feed::Question(..)));
+    }
+    pub(super) fn pop(&mut self) -> Option<Feed> {
+        self.0.pop_front()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn crumbs_become_pieces_and_keep_their_order() {
+        let mut q = Queue::default();
+        (0..1000).for_each(|_| q.push(Feed::Audio(vec![0.0; 20], 40)));
+        q.push(Feed::Commit);
+        q.push(Feed::Audio(vec![0.0; 20], 40));
+        let lens: Vec<_> = std::iter::from_fn(|| q.pop())
+            .map(|f| match f {
+                Feed::Audio(s, n) => (s.len(), n),
+                _ => (0, 0),
+            })
+            .collect();
+        assert_eq!(lens, [(16_000, 32_000), (4_000, 8_000), (0, 0), (20, 40)]);
+    }
+    #[test]
+    fn a_clear_takes_what_no_commit_has() {
+        let mut q = Queue::default();
+        q.push(Feed::Audio(vec![0.0; 20], 40));
+        q.push(Feed::Commit);
+        q.push(Feed::Audio(vec![0.0; 16_000], 5));
+        q.push(Feed::Audio(vec![0.0; 20], 40));
+        assert_eq!((q.clear(), q.clear()), (45, 0));
+        assert!(matches!((q.pop(), q.pop(), q.pop()), (Some(Feed::Audio(..)), Some(Feed::Commit), None)));
+    }
+}

@@ -1,0 +1,302 @@
+//! Sessions over running graphs: one [`Host`] serves one graph to any number of sockets.
+//!
+//! A socket is two channels, so that a WebSocket, another transport and a client in the same process are the same:
+//! [`Host::connect`] reads text messages and writes [`Out`]s until either side is done.
+
+mod asked;
+mod ends;
+mod engine;
+mod feed;
+mod owner;
+mod prompt;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use omni_flow::{Clock, Graph, OpenError};
+use parking_lot::Mutex;
+use serde_json::{Map, Value};
+use tokio::sync::{mpsc, oneshot};
+
+pub use ends::{Ends, EndsError};
+use engine::Link;
+pub use owner::Out;
+use owner::{Mail, Owner};
+
+use super::config::capability::Capabilities;
+use super::config::{Defaults, SessionConfig};
+use super::machine::{Ids, Opening, Session};
+use super::outlet::Outlet;
+use super::rules::token::Credential;
+use super::rules::{items, journal, lease, outbox, pending};
+use super::wire::client::{ClientEvent, Incoming, Rejected, parse};
+use super::wire::code::{Code, Refusal};
+use super::wire::profile::Profile;
+use super::wire::project::{Envelope, project};
+use super::wire::server::ServerEvent;
+
+/// Limits of all sessions.
+#[derive(Clone, Debug)]
+pub struct Limits {
+    /// Bytes of one client message.
+    pub message: usize,
+    /// Wait for the first message where one is needed.
+    pub first_message: Duration,
+    /// The output queue.
+    pub outbox: outbox::Limits,
+    /// Events kept for a client that comes back.
+    pub journal: journal::Limits,
+    /// Pending input.
+    pub pending: pending::Limits,
+    /// The conversation.
+    pub conversation: items::Limits,
+    /// Idle time, and time without a socket.
+    pub lease: lease::Limits,
+    /// The longest life of a session, in seconds, as `expires_at` tells it.
+    pub life_s: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            message: 15 << 20,
+            first_message: Duration::from_secs(10),
+            outbox: outbox::Limits::default(),
+            journal: journal::Limits::default(),
+            pending: pending::Limits::default(),
+            conversation: items::Limits::default(),
+            lease: lease::Limits::default(),
+            life_s: 24 * 3600,
+        }
+    }
+}
+
+/// How a connection was opened.
+#[derive(Clone, Debug)]
+pub struct Hello {
+    /// How events look.
+    pub profile: Profile,
+    /// Open the default session at once.
+    pub autostart: bool,
+    /// The model that the address names.
+    pub model: Option<String>,
+}
+
+/// Serves one graph.
+pub struct Host {
+    graph: Graph,
+    clock: Clock,
+    ends: Ends,
+    capabilities: Capabilities,
+    defaults: Defaults,
+    limits: Limits,
+    sessions: Mutex<HashMap<Arc<str>, mpsc::Sender<Mail>>>,
+}
+
+impl Host {
+    /// A host of `graph`, whose clock is the engine's.
+    ///
+    /// # Errors
+    /// [`EndsError`]: nobody could talk to it.
+    pub fn new(
+        graph: Graph,
+        clock: Clock,
+        capabilities: Capabilities,
+        defaults: Defaults,
+        limits: Limits,
+    ) -> Result<Arc<Self>, EndsError> {
+        let ends = Ends::of(graph.plan())?;
+        let sessions = Mutex::default();
+        Ok(Arc::new(Self { graph, clock, ends, capabilities, defaults, limits, sessions }))
+    }
+    /// Sessions that are open now.
+    pub fn sessions(&self) -> usize {
+        self.sessions.lock().len()
+    }
+    /// Ends all sessions; each client is told.
+    pub async fn shutdown(&self) {
+        let all: Vec<_> = self.sessions.lock().values().cloned().collect();
+        for mailbox in all {
+            let _ = mailbox.send(Mail::Shutdown).await;
+        }
+    }
+    fn now(&self) -> Duration {
+        Duration::from_nanos(self.clock.now().0)
+    }
+
+    /// One connection, from its first message to its end. `messages` are those of the client; closed, the client is gone.
+    ///
+    /// # Cancel safety
+    /// Dropped, the client is gone.
+    pub async fn connect(self: &Arc<Self>, hello: Hello, mut messages: mpsc::Receiver<String>, out: mpsc::Sender<Out>) {
+        match self.handshake(&hello, &mut messages, &out).await {
+            Ok(Some((generation, mailbox))) => {
+                drop(out);
+                loop {
+                    let text = tokio::select! {
+                        text = messages.recv() => text,
+                        // The session is over; the socket was told by its owner.
+                        () = mailbox.closed() => return,
+                    };
+                    let mail = match text {
+                        Some(text) => Mail::Client(generation, parse(&text, self.limits.message)),
+                        None => Mail::Gone(generation),
+                    };
+                    let gone = matches!(mail, Mail::Gone(_));
+                    if mailbox.send(mail).await.is_err() || gone {
+                        return;
+                    }
+                }
+            }
+            Ok(None) => {}
+            Err((refusal, event_id)) => {
+                let reason = refusal.code.as_str().to_owned();
+                let event = ServerEvent::Error { refusal, event_id };
+                let envelope = Envelope { event_id: format!("event_{:032x}", random()), server_event_seq: None };
+                if let Some(value) = project(&event, hello.profile, &envelope) {
+                    let _ = out.send(Out::Text(value.to_string().into())).await;
+                }
+                let _ = out.send(Out::Close(1000, reason)).await;
+            }
+        }
+    }
+    async fn handshake(
+        self: &Arc<Self>,
+        hello: &Hello,
+        messages: &mut mpsc::Receiver<String>,
+        out: &mpsc::Sender<Out>,
+    ) -> Result<Option<(u64, mpsc::Sender<Mail>)>, (Refusal, Option<String>)> {
+        let mut given = Map::new();
+        if let Some(model) = &hello.model {
+            given.insert("model".to_owned(), Value::String(model.clone()));
+        }
+        let bare = |refusal| (refusal, None);
+        if hello.autostart {
+            return self.open(hello, &given, out, false).await.map(Some).map_err(bare);
+        }
+        let first = match self.clock.timeout(self.limits.first_message, messages.recv()).await {
+            Some(Some(text)) => text,
+            Some(None) => return Ok(None),
+            None => {
+                let message =
+                    format!("no message came within {:?}; send session.update first", self.limits.first_message);
+                return Err(bare(Refusal::new(Code::ConfigTimeout, message)));
+            }
+        };
+        let Incoming { event_id, event } =
+            parse(&first, self.limits.message).map_err(|Rejected { event_id, refusal }| (refusal, event_id))?;
+        match event {
+            ClientEvent::SessionUpdate(fields) => {
+                given.extend(fields);
+                self.open(hello, &given, out, true).await.map(Some).map_err(|r| (r, event_id))
+            }
+            ClientEvent::Resume(resume) => {
+                let claim = resume.claim().map_err(|r| (r, event_id.clone()))?;
+                let mailbox = self.sessions.lock().get(claim.session_id.as_str()).cloned();
+                let expired = || {
+                    let message = "no such session; it has ended, or never was: open another one";
+                    (Refusal::new(Code::SessionResumeExpired, message), event_id.clone())
+                };
+                let mailbox = mailbox.ok_or_else(expired)?;
+                let (reply, answer) = oneshot::channel();
+                mailbox.send(Mail::Resume(claim, out.clone(), reply)).await.map_err(|_| expired())?;
+                match answer.await {
+                    Ok(Ok(generation)) => Ok(Some((generation, mailbox))),
+                    // It has been told what is missing.
+                    Ok(Err(refusal)) if refusal.message.is_empty() => Ok(None),
+                    Ok(Err(refusal)) => Err((refusal, event_id)),
+                    Err(_) => Err(expired()),
+                }
+            }
+            event => {
+                let opened = self.open(hello, &given, out, false).await.map_err(|r| (r, event_id.clone()))?;
+                let _ = opened.1.send(Mail::Client(opened.0, Ok(Incoming { event_id, event }))).await;
+                Ok(Some(opened))
+            }
+        }
+    }
+    /// Opens a session and tells of it.
+    async fn open(
+        self: &Arc<Self>,
+        hello: &Hello,
+        given: &Map<String, Value>,
+        out: &mpsc::Sender<Out>,
+        updated: bool,
+    ) -> Result<(u64, mpsc::Sender<Mail>), Refusal> {
+        let config = SessionConfig::open(hello.profile, given, &self.capabilities, &self.defaults)?;
+        let link = Link::open(&self.graph, &self.ends, &self.clock).map_err(|e| match e {
+            OpenError::Full { limit, .. } => Refusal::capacity(limit),
+            e => Refusal::new(Code::EngineError, e.to_string()),
+        })?;
+        let id: Arc<str> = format!("duplex-{:032x}", random()).into();
+        let no_random = |e: super::rules::token::NoRandom| Refusal::new(Code::InternalError, e.to_string());
+        let (credential, token) = match self.capabilities.resume {
+            true => Credential::new().map(|(c, t)| (Some(c), Some(t))).map_err(no_random)?,
+            false => (None, None),
+        };
+        let mut lease = lease::Lease::new(self.now(), self.limits.lease);
+        lease.set_silence(Duration::from_secs_f64(config.idle_timeout_s.clamp(0.001, 1e9)));
+        let seed = random() as u64;
+        let (session, effects) = Session::open(Opening {
+            id: id.to_string(),
+            config,
+            capabilities: self.capabilities.clone(),
+            traits: self.ends.traits(),
+            ids: Ids::new(seed),
+            expires_at: unix() + self.limits.life_s,
+            short_acks: Vec::new(),
+            pending: self.limits.pending,
+            conversation: self.limits.conversation,
+        });
+        let journal = credential.is_some().then_some(self.limits.journal);
+        let mut outlet = Outlet::new(hello.profile, id.clone(), self.limits.outbox, journal, seed);
+        let view = || Box::new(session.view());
+        outlet.tell(ServerEvent::SessionCreated {
+            session: view(),
+            attachment_generation: 1,
+            resume_token: token.map(|t| t.reveal().to_owned()),
+        });
+        outlet.tell(ServerEvent::ConversationCreated { conversation_id: format!("conv_{:032x}", random()) });
+        if updated {
+            outlet.tell(ServerEvent::SessionUpdated { session: view() });
+        }
+        let (mailbox, mail) = mpsc::channel(16);
+        let owner = Owner::new(session, link, outlet, lease, credential, self.clock.clone(), mail, out.clone());
+        self.sessions.lock().insert(id.clone(), mailbox.clone());
+        let host = self.clone();
+        tokio::spawn(async move {
+            // However it ends, its name leaves the list.
+            let _listed = Listed { host, id };
+            owner.run(effects).await;
+        });
+        Ok((1, mailbox))
+    }
+}
+
+struct Listed {
+    host: Arc<Host>,
+    id: Arc<str>,
+}
+
+impl Drop for Listed {
+    fn drop(&mut self) {
+        self.host.sessions.lock().remove(&self.id);
+    }
+}
+
+/// A number nobody can guess; if the system has none, one that has not been used.
+fn random() -> u128 {
+    let mut bytes = [0; 16];
+    match getrandom::fill(&mut bytes) {
+        Ok(()) => u128::from_le_bytes(bytes),
+        Err(_) => u128::from(unix()) << 64 | std::ptr::from_ref(&bytes).addr() as u128,
+    }
+}
+
+fn unix() -> u64 {
+    std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |d| d.as_secs())
+}
+
+#[cfg(test)]
+mod tests;
