@@ -1,8 +1,10 @@
 //! Carriers and front doors of omni-flow.
 //!
-//! [`realtime`] is the Realtime protocol as pure functions and structs: no socket, no clock, no engine. Carriers between
-//! processes and machines (shared memory, QUIC) and the sockets themselves come later and belong here too, so that the
-//! engine never names a protocol. Until then the keys of graph files that need them are known and refused.
+//! [`realtime`] is the Realtime protocol: pure functions and structs, and hosts that run its sessions over graphs; [`door`]
+//! puts WebSocket and HTTP in front of a host. Carriers between processes and machines (shared memory, QUIC) come later and
+//! belong here too, so that the engine never names a protocol. Until then the keys of graph files that need them are known
+//! and refused.
 #![warn(missing_docs)]
 
+pub mod door;
 pub mod realtime;

@@ -114,6 +114,14 @@ impl Host {
     pub fn sessions(&self) -> usize {
         self.sessions.lock().len()
     }
+    /// What the graph can do.
+    pub fn capabilities(&self) -> &Capabilities {
+        &self.capabilities
+    }
+    /// The names of its nodes.
+    pub fn nodes(&self) -> impl Iterator<Item = &str> {
+        self.graph.plan().nodes.iter().map(|n| n.name.as_str())
+    }
     /// Ends all sessions; each client is told.
     pub async fn shutdown(&self) {
         let all: Vec<_> = self.sessions.lock().values().cloned().collect();

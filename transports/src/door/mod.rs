@@ -1,0 +1,124 @@
+//! Front doors: HTTP and WebSocket in front of a [`Host`](crate::realtime::host::Host).
+//!
+//! [`router`] is an [`axum::Router`], so that a graph can be served inside somebody's own service as well as by
+//! `omni-flow run`.
+
+mod error;
+mod gate;
+mod query;
+mod socket;
+
+use std::sync::Arc;
+
+use axum::extract::{Path, RawQuery, State, WebSocketUpgrade};
+use axum::http::HeaderMap;
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use axum::{Json, Router};
+use serde_json::{Value, json};
+
+pub use error::HttpError;
+pub use gate::{Gate, GateError};
+use query::Query;
+pub use socket::Limits;
+
+use crate::realtime::host::{Hello, Host};
+use crate::realtime::wire::profile::Profile;
+
+/// What a door serves, and to whom.
+#[derive(Clone)]
+pub struct Door {
+    /// The graph.
+    pub host: Arc<Host>,
+    /// Its name, as `/v1/models` lists it.
+    pub model: String,
+    /// Who may come in.
+    pub gate: Arc<Gate>,
+    /// Limits of one socket.
+    pub limits: Limits,
+}
+
+/// The routes of a door.
+pub fn router(door: Door) -> Router {
+    Router::new()
+        .route("/v1/realtime", get(realtime))
+        .route("/v1/duplex", get(duplex))
+        .route("/v1/models", get(models))
+        .route("/v1/models/{id}", get(model))
+        .route("/health", get(health))
+        .fallback(missing)
+        .with_state(door)
+}
+
+async fn realtime(
+    State(door): State<Door>,
+    RawQuery(query): RawQuery,
+    headers: HeaderMap,
+    upgrade: WebSocketUpgrade,
+) -> Response {
+    let query = Query::parse(query.as_deref().unwrap_or_default());
+    let duplex = query.duplex == Some(true);
+    open(door, query, &headers, upgrade, duplex)
+}
+
+async fn duplex(
+    State(door): State<Door>,
+    RawQuery(query): RawQuery,
+    headers: HeaderMap,
+    upgrade: WebSocketUpgrade,
+) -> Response {
+    let query = Query::parse(query.as_deref().unwrap_or_default());
+    open(door, query, &headers, upgrade, true)
+}
+
+fn open(door: Door, query: Query, headers: &HeaderMap, upgrade: WebSocketUpgrade, duplex: bool) -> Response {
+    let offered = gate::protocols(headers);
+    if let Err(e) = door.gate.admit(headers, &offered) {
+        return HttpError::from(e).into_response();
+    }
+    let beta = offered.iter().any(|p| p.starts_with("openai-beta."))
+        || headers.get("openai-beta").is_some_and(|v| v.to_str().is_ok_and(|v| v.contains("realtime=v1")));
+    let profile = match (duplex, beta) {
+        (true, _) => Profile::Duplex,
+        (false, true) => Profile::Beta,
+        (false, false) => Profile::Stock,
+    };
+    let hello = Hello { profile, autostart: query.autostart && !query.resume, model: query.model };
+    let upgrade = upgrade.max_message_size(door.limits.frame).max_frame_size(door.limits.frame);
+    let upgrade = if offered.iter().any(|p| p == "realtime") { upgrade.protocols(["realtime"]) } else { upgrade };
+    upgrade.on_upgrade(move |socket| socket::serve(door.host, hello, socket, door.limits))
+}
+
+/// One entry of `/v1/models`.
+fn entry(door: &Door) -> Value {
+    json!({
+        "id": door.model,
+        "object": "model",
+        "created": 0,
+        "owned_by": "omni-flow",
+        "capabilities": door.host.capabilities().to_json(),
+    })
+}
+
+async fn models(State(door): State<Door>, headers: HeaderMap) -> Result<Json<Value>, HttpError> {
+    door.gate.admit(&headers, &[])?;
+    Ok(Json(json!({"object": "list", "data": [entry(&door)]})))
+}
+
+async fn model(State(door): State<Door>, Path(id): Path<String>, headers: HeaderMap) -> Result<Json<Value>, HttpError> {
+    door.gate.admit(&headers, &[])?;
+    if id == door.model {
+        return Ok(Json(entry(&door)));
+    }
+    let shown: String = id.chars().take(64).collect();
+    Err(HttpError::not_found(format!("The model `{shown}` does not exist.")).about("model"))
+}
+
+async fn health(State(door): State<Door>) -> Json<Value> {
+    let nodes: serde_json::Map<String, Value> = door.host.nodes().map(|n| (n.to_owned(), "ready".into())).collect();
+    Json(json!({"status": "ok", "graph": door.model, "nodes": nodes}))
+}
+
+async fn missing(uri: axum::http::Uri) -> HttpError {
+    HttpError::not_found(format!("{} is not available", uri.path()))
+}
