@@ -32,7 +32,9 @@ impl Make for SpeechConfirm {
             .input(Port::new("text", Kind::of(Medium::Text), "transcripts of guesses"))
             .input(Port::new("turn", Kind::of(Medium::Signal), "`events` of `speech.turn`"))
             .output(Port::new("text", Kind::of(Medium::Text), "transcripts of turns"))
-            .output(Port::new("unheard", Kind::of(Medium::Text), "an empty text for each turn without a word").optional())
+            .output(
+                Port::new("unheard", Kind::of(Medium::Text), "an empty text for each turn without a word").optional(),
+            )
             .example("heard: { use: speech.confirm, in: { text: asr.text, turn: turn.events } }")
     }
     fn build(_: &ConfirmConfig, _: &BuildCx) -> Result<Body, BuildError> {

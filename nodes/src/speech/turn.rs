@@ -32,7 +32,10 @@ impl Make for SpeechTurn {
             "Turn detection: gives each utterance when it is over, tells when speech starts and stops, fences answers",
         )
         .output(Port::new("utterance", Kind::mono(RATE), "each whole utterance, prefix padding included").optional())
-        .output(Port::new("events", Kind::of(Medium::Signal), "speech started, speech stopped, turn ended, turn.cleared").optional())
+        .output(
+            Port::new("events", Kind::of(Medium::Signal), "speech started, speech stopped, turn ended, turn.cleared")
+                .optional(),
+        )
         .fences()
         .example("turn: { use: speech.turn, in: vad, fences: reply }")
     }

@@ -121,10 +121,7 @@ impl TurnMachine {
     }
     /// Whether a turn is open.
     pub const fn is_open(&self) -> bool {
-        matches!(
-            self.state,
-            State::Open(Open { announced: true, .. }) | State::ByHand(ByHand { announced: true, .. })
-        )
+        matches!(self.state, State::Open(Open { announced: true, .. }) | State::ByHand(ByHand { announced: true, .. }))
     }
     /// Probabilities that were no number between 0 and 1 so far; a NaN counts as 0, others are clamped.
     pub const fn bad_probabilities(&self) -> u64 {

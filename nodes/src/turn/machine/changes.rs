@@ -193,7 +193,8 @@ fn whole(parts: &[Part], total: u64) -> Found {
                 let (start, told) = open.unwrap_or((begin, begin));
                 kept = kept.max(start);
                 let speech = stretch.iter().rfind(|k| k.p >= k.rules.threshold).map_or(told, |k| k.end);
-                Some((start, speech)).filter(|_| open.is_some() || stretch[stretch.len() - 1].commit || cleared(parts, to))
+                Some((start, speech))
+                    .filter(|_| open.is_some() || stretch[stretch.len() - 1].commit || cleared(parts, to))
             }
             TurnMode::Vad => detected(stretch, open, &mut reset, &mut kept, &mut found),
         };
@@ -250,9 +251,7 @@ fn detected(
             let after = (first..=k).rev().find(|j| speech(*j)).map_or(first, |j| j + 1);
             (after..=k).find(|j| silent(*j)).map(|j| parts[j].start)
         };
-        let over = |k: &usize| {
-            silent(*k) && since(*k).is_some_and(|s| parts[*k].end - s >= parts[*k].rules.silence)
-        };
+        let over = |k: &usize| silent(*k) && since(*k).is_some_and(|s| parts[*k].end - s >= parts[*k].rules.silence);
         let last = (first..parts.len()).find(over);
         let stop = last.unwrap_or(parts.len());
         let latest = (first..stop).rev().find(|k| speech(*k)).map_or(first, |k| k + 1);
