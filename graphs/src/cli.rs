@@ -83,6 +83,10 @@ const RUN_HELP: &str = "\
 Graphs that come with it (each file begins with what it does and how to change it):
   tone.yaml: a sound, written to a file; needs no model
     omni-flow run graphs/tone.yaml --output tone.wav
+  echo.yaml: gives back what it hears; needs no model
+    omni-flow run graphs/echo.yaml --input question.wav --output heard.wav
+  scripted-duplex.yaml: a partner that says what its script says; needs no model
+    omni-flow run graphs/scripted-duplex.yaml --input question.wav --output answer.wav
   opus-roundtrip.yaml: a recording through the Opus codec and back; needs no model
     omni-flow run graphs/opus-roundtrip.yaml --input question.wav --output opus.wav
   vad-segments.yaml: prints where speech begins and ends in a recording
@@ -97,9 +101,9 @@ Graphs that come with it (each file begins with what it does and how to change i
 How a session runs:
   A recording (any rate and channel count) is fed into the graph's audio `session.in` at its own
   pace, as a microphone would, in chunks of 20 ms; then the input ends and what is under way comes
-  out. Text goes to the text `session.in`. Audio of the `session.out` goes to --output while it is
-  made; text and events are printed as they arrive. A graph without client ends that has one
-  `file.in` or `file.out` takes --input and --output as their path.
+  out. Text goes to the text `session.in`; one for signals stays silent. Audio of the `session.out`
+  goes to --output while it is made; text and events are printed as they arrive. A graph without
+  client ends that has one `file.in` or `file.out` takes --input and --output as their path.
   Ctrl-C ends the input and lets the answer come out (at most 10 s); a second one stops at once.
 
 The tables at the end:

@@ -36,7 +36,9 @@ pub fn check_files(file: &GraphFile, registry: &Registry, offline: bool) -> Resu
 /// What a check may know about this machine.
 fn machine() -> CheckCx {
     let env: BTreeMap<String, String> = environment().collect();
-    CheckCx { host_memory: host_memory(), env: Some(env), ..CheckCx::default() }
+    // The lane of answers is fenced for the client who cancels one, whether a node fences it too or not.
+    let fences = vec!["reply".to_owned()];
+    CheckCx { host_memory: host_memory(), env: Some(env), fences, ..CheckCx::default() }
 }
 
 /// The environment; what is not UTF-8 cannot stand in a graph and is left out.

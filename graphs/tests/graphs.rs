@@ -29,7 +29,9 @@ fn out(dir: &tempfile::TempDir, name: &str) -> String {
 #[test]
 fn each_shipped_graph_is_right_and_can_be_drawn() {
     let all = shipped();
-    for name in ["opus-roundtrip", "speak", "tone", "transcribe", "vad-segments", "voice-assistant"] {
+    let named =
+        ["echo", "opus-roundtrip", "scripted-duplex", "speak", "tone", "transcribe", "vad-segments", "voice-assistant"];
+    for name in named {
         assert!(all.contains(&format!("graphs/{name}.yaml")), "{all:?}");
     }
     for path in all {
@@ -54,6 +56,42 @@ fn the_tone_is_the_tone_asked_for() {
     assert!((1198..=1201).contains(&up), "{up}");
     let peak = got.samples.iter().fold(0f32, |m, s| m.max(s.abs()));
     assert!((peak - 0.2512).abs() < 0.01, "-12 dBFS: {peak}");
+}
+
+#[test]
+fn an_echo_gives_back_what_was_said() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = out(&dir, "e.wav");
+    let input = clip("01_librivox0880_16k.wav");
+    run(&["run", "graphs/echo.yaml", "--input", &input, "--output", &path, "--no-pace"]).expect(0);
+    let (asked, got) = (wav(&input), wav(&path));
+    assert_eq!((got.rate, got.channels, got.samples.len()), (16_000, 1, asked.samples.len()));
+    assert!(asked.samples.iter().zip(&got.samples).all(|(a, b)| (a - b).abs() < 1e-4));
+}
+
+#[test]
+fn the_scripted_partner_says_its_script() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = out(&dir, "p.wav");
+    let input = clip("01_librivox0880_16k.wav");
+    let words = ["run", "graphs/scripted-duplex.yaml", "--no-pace", "--json", "--input", &input, "--output", &path];
+    let ran = run(&words).expect(0);
+    let got = wav(&path);
+    assert_eq!((got.rate, got.channels, got.samples.len()), (24_000, 1, 72_000));
+    let events = ran.events();
+    let said: String = events.iter().filter(|e| e["output"] == "said-out").filter_map(|e| e["text"].as_str()).collect();
+    assert_eq!(said, "hello world");
+    let named = |name: &str| events.iter().filter(|e| e["signal"]["name"] == name).count();
+    let seconds = wav(&input).samples.len() / 16_000;
+    assert!((1..=seconds).contains(&named("unit")), "{} of {seconds}", named("unit"));
+    assert_eq!((named("answer.started"), named("answer.done")), (1, 1));
+    // As an echo it gives back what it heard.
+    let mut words = words.to_vec();
+    words.extend(["--set", "nodes.partner.answers=[{echo: true, text: null}]"]);
+    run(&words).expect(0);
+    let (asked, got) = (wav(&input), wav(&path));
+    assert_eq!((got.rate, got.samples.len()), (16_000, asked.samples.len()));
+    assert!(asked.samples.iter().zip(&got.samples).all(|(a, b)| (a - b).abs() < 1e-4));
 }
 
 #[test]
@@ -162,6 +200,10 @@ fn the_assistant_hears_answers_and_is_timed() {
         events.iter().filter(|e| e["output"] == output).filter_map(|e| e["text"].as_str()).collect::<String>()
     };
     assert!(said("heard-out").len() > 5 && said("said-out").len() > 5, "{}", ran.out);
+    let turns = |kind: &str| events.iter().filter(|e| e["output"] == "turn-out" && e["signal"]["type"] == kind).count();
+    let answered = events.iter().filter(|e| ["heard-out", "unheard-out"].iter().any(|o| e["output"] == *o)).count();
+    assert!(turns("speech_started") > 0);
+    assert_eq!(turns("turn_ended"), answered, "each turn is heard, or told to have no words");
     let summary = events.last().unwrap();
     let speaker = summary["outputs"].as_array().unwrap().iter().find(|o| o["output"] == "speaker").unwrap();
     let first = speaker["answers"][0]["first_ms"].as_f64().unwrap();

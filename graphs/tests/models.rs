@@ -225,11 +225,12 @@ speech.turn
   Decides turns: write `fences: LANE` to make it end what is under way on that lane.
 
 inputs
-  in  audio 16000 mono f32  windows with their speech probability, as `speech.vad` gives them
+  in       audio 16000 mono f32  windows with their speech probability, as `speech.vad` gives them; a last one ends the turn
+  control  signal                from a client: `turn.config` changes the rules, `turn.clear` drops what was said, both from `at` (a sample) on
 
 outputs
   utterance  audio 16000 mono f32  each whole utterance, prefix padding included
-  events     signal                speech started, speech stopped, turn ended
+  events     signal                speech started, speech stopped, turn ended, turn.cleared
 
 options
   threshold            number    default 0.5    speech probability from which a window is speech, above 0.15 up to 1

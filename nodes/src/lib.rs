@@ -8,6 +8,7 @@
 //! | [`audio`] | `audio.*` | tone, gain, mix, frames, resampling, Opus |
 //! | [`speech`] | `speech.*` | detection, turns, speculation and playout, as nodes |
 //! | [`turn`], [`playout`], [`frame`] | | their rules: when a turn ends, when audio is due, how streams are cut and mixed |
+//! | [`scripted`] | `scripted.duplex` | a partner that answers as it is told, for tests |
 //! | [`text`] | `text.*` | sentences out of a stream of text, and text as it is spoken |
 //! | [`chunking`] | `util.chunk` | in what sizes one model feeds the next |
 //! | [`util`], [`files`] | `util.*`, `file.*` | branches, gates, delays, recordings; files in and out |
@@ -59,6 +60,7 @@ pub mod models;
 pub mod piper;
 pub mod playout;
 pub mod registry;
+pub mod scripted;
 #[cfg(feature = "silero")]
 pub mod silero;
 pub mod speech;

@@ -33,6 +33,8 @@ pub fn add(r: &mut Registry) -> Result<(), RegisterError> {
         .add::<crate::util::gate::Gate>()?
         .add::<crate::util::delay::Delay>()?
         .add::<crate::util::tap::Tap>()?;
+    // Partners for tests of servers and clients.
+    r.add::<crate::scripted::ScriptedDuplex>()?;
     // Files and recordings.
     r.add::<crate::files::input::FileIn>()?.add::<crate::files::output::FileOut>()?;
     r.add::<crate::util::record::RecordNode>()?.add::<crate::util::replay::Replay>()?;

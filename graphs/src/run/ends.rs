@@ -50,7 +50,7 @@ pub fn named<'a>(word: &'a str, names: &[String]) -> (Option<&'a str>, &'a str) 
     }
 }
 
-/// What each input end is fed with.
+/// What each input end is fed with. One for signals is for a client that has something to say: nothing feeds it here.
 pub fn inputs(ends: &[End], given: &[String], text: Option<&str>) -> Result<Vec<(End, Given)>, Failure> {
     let names: Vec<String> = ends.iter().map(|e| e.node.clone()).collect();
     let mut bound: Vec<Option<Given>> = vec![None; ends.len()];
@@ -87,6 +87,9 @@ pub fn inputs(ends: &[End], given: &[String], text: Option<&str>) -> Result<Vec<
     let mut all = Vec::new();
     for (end, given) in ends.iter().zip(bound) {
         let name = &end.node;
+        if end.kind.medium == Medium::Signal && given.is_none() {
+            continue;
+        }
         if !feedable(&end.kind) {
             let hint = "put a decoder behind an audio input, or open the graph from a program (see examples/)";
             return Err(Failure::usage(
@@ -237,6 +240,14 @@ mod tests {
         assert!(says(inputs(&two, &words(&["mic=a", "mic=b"]), None)).contains("given twice"));
         assert!(says(inputs(&two, &words(&["-", "-"]), None)).contains("standard input"));
         assert!(says(inputs(&[], &words(&["a"]), None)).contains("needs no input"));
+    }
+    #[test]
+    fn an_input_for_signals_stays_unfed() {
+        let all = [end("control", "signal"), end("mic", "audio 16000 mono f32")];
+        let got = inputs(&all, &words(&["a.wav"]), None).unwrap();
+        assert_eq!(got, [(all[1].clone(), Given::File("a.wav".into()))]);
+        assert!(inputs(&all[..1], &[], None).unwrap().is_empty());
+        assert!(says(inputs(&all, &words(&["control=a.wav"]), None)).contains("takes signal at `control`"));
     }
     #[test]
     fn an_input_that_cannot_be_fed_is_refused() {

@@ -23,7 +23,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, anyhow};
-use omni_flow::{Engine, Graph, Medium, Plan, Registry, Session};
+use omni_flow::{Engine, Graph, Input, Medium, Plan, Registry, Session};
 use tokio::task::JoinSet;
 
 use crate::cli::RunArgs;
@@ -184,6 +184,8 @@ struct Running {
     session: Session,
     feeders: JoinSet<anyhow::Result<()>>,
     takers: JoinSet<anyhow::Result<Taken>>,
+    /// Inputs that nothing feeds; they end with those that are fed.
+    unfed: Vec<Input>,
     ear: Option<Arc<Mutex<Ear>>>,
     screen: Arc<Screen>,
     json: bool,
@@ -231,7 +233,9 @@ impl Running {
                 Feeder { input, items: source.start()?, paced, clock: clock.clone(), ear: own, stop: stop.clone() };
             feeders.spawn(feeder.run());
         }
-        Ok(Self { session, feeders, takers, ear, screen, json: args.json })
+        let rest: Vec<String> = session.inputs().map(str::to_owned).collect();
+        let unfed = rest.iter().filter_map(|node| session.input(node)).collect();
+        Ok(Self { session, feeders, takers, unfed, ear, screen, json: args.json })
     }
 
     /// Waits until all is done, or the user has had enough. Gives what was taken, and whether the user stopped it.
@@ -270,8 +274,14 @@ impl Running {
     /// The first failure: of a source, of a file that is written, or of a node.
     async fn done(&mut self) -> Result<Vec<Taken>, Failure> {
         let mut all = Vec::new();
-        let Self { session, feeders, takers, .. } = self;
-        while !(feeders.is_empty() && takers.is_empty()) {
+        let Self { session, feeders, takers, unfed, .. } = self;
+        loop {
+            if feeders.is_empty() {
+                unfed.drain(..).for_each(Input::end);
+                if takers.is_empty() {
+                    break;
+                }
+            }
             tokio::select! {
                 Some(r) = feeders.join_next() => r.context("a feeder panicked")??,
                 Some(r) = takers.join_next() => all.push(r.context("a taker panicked")??),

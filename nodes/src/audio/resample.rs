@@ -119,3 +119,29 @@ impl Make for Resample {
         }))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_end_of_a_segment_passes_whatever_is_held() {
+        let mut step = Converting {
+            rate: 16_000,
+            channels: Some(1),
+            converter: Converter::new(Some(16_000), Some(1), Quality::Good),
+            made: Vec::new(),
+        };
+        let mut give = |samples: usize, last: bool| {
+            let mut out = Emit::default();
+            let pcm = pcm(24_000, 1, vec![0.0; samples]).unwrap();
+            step.step(&Stamp::default().last(last), pcm, &mut out).unwrap();
+            let all: Vec<(usize, bool)> = out.drain().map(|(s, p)| (p.frames(), s.last)).collect();
+            (all.iter().map(|a| a.0).sum::<usize>(), all.last().is_some_and(|a| a.1))
+        };
+        let first = give(2_400, false);
+        let rest = give(0, true);
+        assert_eq!((first.0 + rest.0, first.1, rest.1), (1_600, false, true));
+        assert_eq!(give(0, true), (0, true), "nothing is held");
+    }
+}

@@ -128,3 +128,45 @@ impl<V: VoiceActivity + 'static> Step for Vad<V> {
         self.rest(&stamp.last(false), out).map(drop)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::silero::SileroError;
+
+    /// Its probability is the number of windows since its reset.
+    #[derive(Default)]
+    struct Counting(u32);
+    impl VoiceActivity for Counting {
+        fn probability(&mut self, _: &[f32; WINDOW]) -> Result<f32, SileroError> {
+            self.0 += 1;
+            Ok(self.0 as f32)
+        }
+        fn reset(&mut self) {
+            self.0 = 0;
+        }
+    }
+    /// Position, samples, probability and end of what comes out for a chunk of `n` samples at sample `at`.
+    fn step(vad: &mut Vad<Counting>, at: u64, n: usize, last: bool) -> Vec<(u64, usize, Option<f32>, bool)> {
+        let mut out = Emit::default();
+        let stamp = Stamp { pts: MediaTime::from_samples(at, RATE), ..Stamp::default() }.last(last);
+        vad.step(&stamp, Pcm::mono(RATE, vec![0.0; n]), &mut out).unwrap();
+        out.drain().map(|(s, p)| (s.pts.to_samples(RATE), p.frames(), p.voice(), s.last)).collect()
+    }
+
+    #[test]
+    fn a_commit_cuts_the_window_short_and_detection_begins_anew() {
+        let mut vad = Vad::new(Counting::default());
+        assert_eq!(step(&mut vad, 0, 600, false), [(0, 512, Some(1.0), false)]);
+        assert_eq!(step(&mut vad, 600, 500, true), [(512, 512, Some(2.0), false), (1_024, 76, Some(3.0), true)]);
+        // Nothing is held: the commit goes on alone, and positions go on.
+        assert_eq!(step(&mut vad, 1_100, 0, true), [(1_100, 0, None, true)]);
+        assert_eq!(step(&mut vad, 1_100, 512, true), [(1_100, 512, Some(1.0), false), (1_612, 0, None, true)]);
+        assert_eq!(step(&mut vad, 1_612, 0, false), []);
+        let mut out = Emit::default();
+        step(&mut vad, 1_612, 10, false);
+        vad.end(&Stamp::default().last(true), &mut out).unwrap();
+        let rest: Vec<_> = out.drain().map(|(s, p)| (s.pts.to_samples(RATE), p.frames(), s.last)).collect();
+        assert_eq!(rest, [(1_612, 10, false)], "the end of the stream is no commit");
+    }
+}

@@ -10,6 +10,7 @@ fn guessing(hear: &str) -> String {
   asr: {{ use: test.hear, in: guess, lane: guess, {hear} }}
   heard: {{ use: speech.confirm, in: {{ text: asr, turn: turn.events }} }}
   text: {{ use: session.out, in: heard }}
+  unheard: {{ use: session.out, in: heard.unheard }}
   raw: {{ use: session.out, in: asr, lane: guess }}
 "
     )
@@ -27,6 +28,18 @@ async fn listen_to(hear: &str, pattern: &[(f32, usize)]) -> (Heard, Heard) {
     let got = (over(text).await, over(raw).await);
     finish(s).await;
     got
+}
+
+/// When, and for the turn from where on (ms), no word was heard.
+fn unheard(heard: &Heard) -> Vec<(u64, i64)> {
+    let empty = |(at, o): &(u64, Out)| match o {
+        Out::Data(stamp, Payload::Text(t)) => {
+            assert!(t.is_empty() && stamp.last);
+            Some((*at, stamp.pts.as_millis()))
+        }
+        _ => None,
+    };
+    heard.iter().filter_map(empty).collect()
 }
 
 fn words(heard: &Heard) -> Vec<String> {
@@ -102,6 +115,7 @@ const BARE: &str = "  \
   ends: { use: session.in, kind: signal }
   heard: { use: speech.confirm, in: { text: said, turn: ends } }
   text: { use: session.out, in: heard }
+  unheard: { use: session.out, in: heard.unheard }
   ear: { use: session.out, in: mic }
 ";
 
@@ -126,6 +140,7 @@ async fn pairs_are_found_in_any_order_and_what_waits_is_bounded() {
     listen(&mut s, "ear", begun);
     let (mut said, mut ends) = (s.input("said").unwrap(), s.input("ends").unwrap());
     let text = listen(&mut s, "text", begun);
+    let without = listen(&mut s, "unheard", begun);
     let step = || tokio::time::sleep(Duration::from_millis(1));
     // Transcripts whose turns never end, more than are kept; then one whose turn does.
     for k in 0..40 {
@@ -153,7 +168,35 @@ async fn pairs_are_found_in_any_order_and_what_waits_is_bounded() {
     ends.end();
     step().await;
     said.end();
-    let text = over(text).await;
+    let (text, without) = (over(text).await, unheard(&over(without).await));
     finish(s).await;
     assert_eq!(words(&text), ["first", "second"]);
+    // 42 turns ended: two had words, and each of the others is told once.
+    let mut turns: Vec<i64> = without.iter().map(|u| u.1).collect();
+    turns.sort_unstable();
+    let mut want: Vec<i64> = (0..39).map(|k| 20_000 + k * 100).collect();
+    want.push(30_000);
+    assert_eq!(turns, want);
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_turn_has_its_words_or_is_told_to_have_none() {
+    let g = graph(&guessing("delay: 30ms, deaf: 1")).await;
+    let mut s = g.open().unwrap();
+    let begun = Instant::now();
+    let mut mic = s.input("mic").unwrap();
+    let (text, raw, without) =
+        (listen(&mut s, "text", begun), listen(&mut s, "raw", begun), listen(&mut s, "unheard", begun));
+    // The recogniser gives nothing for the first turn. The third is committed in silence, and has no audio.
+    speak(&mut mic, &[(0.9, 6), (0.0, 20), (0.9, 6), (0.0, 20)]).await;
+    mic.send_last(Pcm::mono(16_000, Vec::new())).await.unwrap();
+    tokio::time::sleep(Duration::from_millis(1)).await;
+    mic.end();
+    let (text, without) = (over(text).await, over(without).await);
+    over(raw).await;
+    finish(s).await;
+    let second = 26 * 32 + 6 * 32 + 224;
+    assert_eq!(texts(&text), [(second, "532-1120".to_owned())]);
+    // The first is given up when the second has its words.
+    assert_eq!(unheard(&without), [(second, 0), (52 * 32, 52 * 32)]);
 }

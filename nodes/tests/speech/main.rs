@@ -1,6 +1,7 @@
 //! The speech nodes in small graphs, from YAML, on paused time: what a detector would find is written on the windows.
 
 mod barge_in;
+mod commit;
 mod confirm;
 mod ends;
 mod playout;
