@@ -113,6 +113,7 @@ async fn ask_with(
     while let Some(event) = stream.next().await? {
         match event {
             RemoteEvent::Text(t) => text.push_str(&t),
+            RemoteEvent::Call(call) => panic!("{call:?}"),
             RemoteEvent::Done { reason, usage } => end = Some((reason, usage)),
         }
     }
