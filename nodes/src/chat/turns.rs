@@ -141,7 +141,8 @@ impl Answer {
         let Some(mut from) = self.start else { return String::new() };
         let mut out = String::new();
         // A piece whose audio is being made has so far what there is of it.
-        for (piece, end) in self.pieces.iter().zip(self.ends.iter().chain([&made])) {
+        let part_made = self.ends.last().is_none_or(|end| made > *end).then_some(&made);
+        for (piece, end) in self.pieces.iter().zip(self.ends.iter().chain(part_made)) {
             let gap = if out.is_empty() { "" } else { " " };
             if played + SLACK >= *end && played > from {
                 out.push_str(gap);

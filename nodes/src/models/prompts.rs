@@ -307,3 +307,6 @@ impl Outs {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -4,6 +4,8 @@ mod barge_in;
 mod confirm;
 mod ends;
 mod playout;
+#[cfg(feature = "chat")]
+mod turns;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
