@@ -3,7 +3,8 @@
 //! An input is a signal [`Prompt::NAME`]; others are passed over. For each prompt that no fence takes, `calls` gives the
 //! tool calls as they come and then one `chat.done` or `chat.failed` ([`ChatEvent`]), and `text` gives the answer, whose
 //! last piece is marked and comes after that. A prompt that cannot be answered (it is malformed, too long, refused by the
-//! server) fails alone: the stream goes on with the next one.
+//! server) fails alone: the stream goes on with the next one. Who takes both outputs must take them side by side, since
+//! each holds the model up when it is full.
 
 use std::sync::Arc;
 
