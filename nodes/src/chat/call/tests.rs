@@ -47,7 +47,7 @@ fn bad(p: &[Parsed]) -> &Malformed {
 fn calls_between_tags() {
     let one = "<tool_call>\n{\"name\": \"light\", \"arguments\": {\"room\": \"hall\", \"at\": 1.50}}\n</tool_call>";
     let light = call("light", "{\"room\": \"hall\", \"at\": 1.50}");
-    assert_eq!(hermes(one), [light.clone()]);
+    assert_eq!(hermes(one), std::slice::from_ref(&light));
     assert_eq!(hermes(&format!("Sure. {one}\n{one} \n")), [text("Sure. "), light.clone(), light.clone()]);
     assert_eq!(hermes(&format!("\n\n{one} Done.")), [light.clone(), text(" Done.")]);
     // A list, several in a row, without arguments, arguments as text, without an end.
@@ -67,10 +67,10 @@ fn calls_between_tags() {
 fn calls_of_llama() {
     let light = call("light", "{\"room\": \"}{\\\"\"}");
     let written = r#"{"name": "light", "parameters": {"room": "}{\""}}"#;
-    assert_eq!(llama(written), [light.clone()]);
+    assert_eq!(llama(written), std::slice::from_ref(&light));
     assert_eq!(llama(&format!(" \n{written}; {written}\n")), [light.clone(), light.clone()]);
     assert_eq!(llama(&format!("<|python_tag|>{written}; {written}")), [light.clone(), light.clone()]);
-    assert_eq!(llama(&format!("<tool_call>{written}</tool_call>")), [light.clone()]);
+    assert_eq!(llama(&format!("<tool_call>{written}</tool_call>")), std::slice::from_ref(&light));
     // Only an answer that begins so.
     assert_eq!(llama(&format!("So: {written}")), [text(&format!("So: {written}"))]);
     assert_eq!(hermes(written), [text(written)]);
