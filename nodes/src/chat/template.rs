@@ -2,7 +2,7 @@
 //!
 //! A template in the file (`tokenizer.chat_template`, Jinja as Python's chat templates use it) is run with a bounded
 //! amount of work and never reaches files. Built-in templates serve files without one and callers who ask for them.
-//! Tools go to a template that has a variable for them; for the others they become text ([`super::hermes`]).
+//! Tools go to a template that has a variable for them; for the others they become text.
 
 use std::io;
 
