@@ -71,6 +71,10 @@ impl<T: Item> In<T> {
     pub fn kind(&self) -> &Kind {
         &self.rx.edge().spec.kind
     }
+    /// The lane of what flows here: that of the node it comes from.
+    pub fn lane(&self) -> crate::Lane {
+        self.rx.edge().spec.lane
+    }
     /// From now on taking a value does not return its credit: [`In::release`] does, when the media has been played.
     pub fn hold_credit(&self) {
         self.rx.hold_credit();

@@ -290,3 +290,89 @@ async fn what_a_client_answers_is_stale_when_what_it_answers_is() {
     }
     s.wait().await.unwrap();
 }
+
+/// Gives each text back on one output, and its length as a signal on the other, before and behind it.
+struct Both;
+impl shared::Stage for Both {
+    type In = std::sync::Arc<str>;
+    type Out = Payload;
+    type Slot = Option<(Stamp, std::sync::Arc<str>)>;
+    fn open(&self, _: shared::SlotId) -> Result<Self::Slot, shared::StageError> {
+        Ok(None)
+    }
+    fn slot_bytes(&self, _: &Self::Slot) -> u64 {
+        0
+    }
+    fn accept(
+        &self,
+        slot: &mut Self::Slot,
+        stamp: &Stamp,
+        input: std::sync::Arc<str>,
+    ) -> Result<(), shared::StageError> {
+        *slot = Some((*stamp, input));
+        Ok(())
+    }
+    fn ready(&self, slot: &Self::Slot) -> bool {
+        slot.is_some()
+    }
+    fn unit(&self, m: &mut shared::Member<Self>) -> Result<(), shared::StageError> {
+        if let Some((stamp, text)) = m.slot().take() {
+            let length = Signal::Named { name: "length".into(), data: text.len().to_string().into() };
+            m.emit(stamp, Payload::Signal(length.clone()));
+            m.emit(stamp, Payload::Text(text));
+            m.emit(stamp, Payload::Signal(length));
+        }
+        Ok(())
+    }
+    fn fence(&self, slot: &mut Self::Slot) {
+        *slot = None;
+    }
+}
+impl Make for Both {
+    const NAME: &'static str = "test.both";
+    type Config = NoConfig;
+    fn schema() -> Schema {
+        texts("gives texts and signals")
+            .output(Port::new("lengths", Kind::of(Medium::Signal), "signals").optional())
+            .shared()
+            .example("x: { use: test.both, in: y }")
+    }
+    fn build(_: &NoConfig, _: &BuildCx) -> Result<Body, BuildError> {
+        Ok(Body::stage(Both))
+    }
+}
+
+#[tokio::test]
+async fn a_stage_of_two_outputs_gives_each_what_it_takes() {
+    let graph = |more: &str| {
+        format!(
+            "graph: g\nsession: {{ mode: turn }}\nnodes:\n  ask: {{ use: session.in, kind: text }}\n  \
+             both: {{ use: test.both, in: ask }}\n  say: {{ use: session.out, in: both.out }}\n{more}"
+        )
+    };
+    let mut known = registry();
+    known.add::<Both>().unwrap();
+    for more in ["", "  lengths: { use: session.out, in: both.lengths }\n"] {
+        let engine = Engine::new().unwrap();
+        let file = GraphFile::parse("test.yaml", &graph(more)).unwrap_or_else(|d| panic!("{d}"));
+        let plan = file.check(&known, &CheckCx::default()).unwrap_or_else(|d| panic!("{d}")).0;
+        let mut s = engine.start(plan).await.unwrap().open().unwrap();
+        let (mut ask, mut say) = (s.input("ask").unwrap(), s.output("say").unwrap());
+        let lengths = s.output("lengths");
+        for t in ["a", "bcd"] {
+            ask.send(text(t)).await.unwrap();
+        }
+        ask.end();
+        let (got, end) = collect(&mut say).await;
+        assert_eq!(got, ["a", "bcd"]);
+        assert!(matches!(end, Terminal::End), "{end:?}");
+        if let Some(mut lengths) = lengths {
+            let mut data = Vec::new();
+            while let Event::Data(_, Payload::Signal(Signal::Named { data: d, .. })) = lengths.next().await {
+                data.push(d.to_string());
+            }
+            assert_eq!(data, ["1", "1", "3", "3"]);
+        }
+        s.wait().await.unwrap();
+    }
+}

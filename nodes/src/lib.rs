@@ -12,7 +12,7 @@
 //! | [`text`] | `text.*` | sentences out of a stream of text, and text as it is spoken |
 //! | [`chunking`] | `util.chunk` | in what sizes one model feeds the next |
 //! | [`util`], [`files`] | `util.*`, `file.*` | branches, gates, delays, recordings; files in and out |
-//! | [`models`] | `model.*` | recognition, chat, voices, as nodes on shared stages |
+//! | [`models`] | `model.*`, `chat.turns` | recognition, chat, voices, as nodes on shared stages; the conversation before a chat model |
 //! | `silero`, `whisper`, `chat`, `piper` | | the runtimes behind them, one feature each |
 //! | [`catalogue`] | | models by name, fetched and verified |
 //!

@@ -48,7 +48,7 @@ pub fn add(r: &mut Registry) -> Result<(), RegisterError> {
     #[cfg(feature = "whisper")]
     r.add::<crate::models::ModelWhisper>()?;
     #[cfg(feature = "chat")]
-    r.add::<crate::models::ModelChat>()?;
+    r.add::<crate::models::ModelChat>()?.add::<crate::models::ChatTurns>()?;
     #[cfg(feature = "piper")]
     r.add::<crate::models::ModelTalker>()?.add::<crate::models::ModelCode2wav>()?;
     Ok(())

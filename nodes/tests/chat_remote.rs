@@ -9,7 +9,7 @@ use std::{
 
 use omni_flow::Env;
 use omni_flow_nodes::chat::{
-    FinishReason, Message, Sampling, Usage,
+    FinishReason, Message, Sampling, Tool, ToolChoice, Usage,
     remote::{RemoteChat, RemoteConfig, RemoteError, RemoteEvent, Stage},
 };
 use tokio::{
@@ -91,6 +91,15 @@ fn status(line: &str, headers: &str, body: &str) -> Play {
     Play::Pieces(vec![head.into_bytes()])
 }
 
+/// Two calls of tools in pieces.
+const CALLS: &str = "data: {\"choices\":[{\"delta\":{\"role\":\"assistant\",\"content\":null}}]}\n\n\
+    data: {\"choices\":[{\"delta\":{\"tool_calls\":[{\"index\":0,\"id\":\"a\",\"function\":{\"name\":\"f\",\
+    \"arguments\":\"\"}}]}}]}\n\n\
+    data: {\"choices\":[{\"delta\":{\"tool_calls\":[{\"index\":0,\"function\":{\"arguments\":\"{\\\"é\\\"\"}}]}}]}\n\n\
+    data: {\"choices\":[{\"delta\":{\"tool_calls\":[{\"index\":0,\"function\":{\"arguments\":\":1}\"}},\
+    {\"index\":1,\"id\":\"b\",\"function\":{\"name\":\"g\",\"arguments\":\"[]\"}}]}}]}\n\n\
+    data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"tool_calls\"}]}\n\ndata: [DONE]\n\n";
+
 const STREAM: &str = "data: {\"choices\":[{\"delta\":{\"role\":\"assistant\",\"content\":\"\"}}]}\r\n\r\n\
     : keep-alive\r\n\r\n\
     data: {\"choices\":[{\"delta\":{\"content\":\"Grüße \"}}]}\r\n\r\n\
@@ -113,6 +122,7 @@ async fn ask_with(
     while let Some(event) = stream.next().await? {
         match event {
             RemoteEvent::Text(t) => text.push_str(&t),
+            RemoteEvent::Call(call) => panic!("{call:?}"),
             RemoteEvent::Done { reason, usage } => end = Some((reason, usage)),
         }
     }
@@ -122,6 +132,34 @@ async fn ask_with(
 
 async fn ask(config: RemoteConfig) -> Result<(String, FinishReason, Option<Usage>), RemoteError> {
     ask_with(config, &Sampling::default()).await
+}
+
+#[tokio::test]
+async fn any_cut_of_the_stream_gives_the_same_calls() {
+    let tool = Tool { name: "f".into(), description: String::new(), parameters: serde_json::Value::Null };
+    for i in (0..=CALLS.len()).step_by(5) {
+        let (first, second) = CALLS.as_bytes().split_at(i);
+        let server = serve(vec![Play::Pieces(vec![ok(first), second.to_vec()])]).await;
+        let client = RemoteChat::new(config(&server.url)).unwrap();
+        let (asked, choice, sampling) = ([Message::user("Hi")], ToolChoice::Named("f".into()), Sampling::default());
+        let mut stream = client.stream_with(&asked, std::slice::from_ref(&tool), &choice, &sampling).await.unwrap();
+        let (mut pieces, mut ends) = ([String::new(), String::new()], Vec::new());
+        while let Some(event) = stream.next().await.unwrap() {
+            match event {
+                RemoteEvent::Call(c) if !c.done => pieces[c.index].push_str(&c.arguments_delta.unwrap()),
+                RemoteEvent::Call(c) => ends.push((c.call_id, c.name, c.arguments, c.error.is_some())),
+                RemoteEvent::Done { reason, .. } => assert_eq!(reason, FinishReason::End),
+                RemoteEvent::Text(t) => panic!("{t}"),
+            }
+        }
+        let end = |id: &str, name: &str, arguments: &str, bad| {
+            (Some(id.to_owned()), Some(name.to_owned()), Some(arguments.to_owned()), bad)
+        };
+        assert_eq!(pieces, ["{\"é\":1}", "[]"], "cut at {i}");
+        assert_eq!(ends, [end("a", "f", "{\"é\":1}", false), end("b", "g", "[]", true)], "cut at {i}");
+        let seen = server.seen.lock().unwrap().concat();
+        assert!(seen.contains("\"tool_choice\":{\"function\":{\"name\":\"f\"},\"type\":\"function\"}"), "{seen}");
+    }
 }
 
 #[tokio::test]

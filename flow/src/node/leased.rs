@@ -2,7 +2,8 @@
 //!
 //! One input at a time: the next is taken when the stage has nothing left to do for this stream, so that what waits,
 //! waits on the edge, where it is bounded. Room on the output is reserved before each unit of work, so that nothing is
-//! made that cannot be sent.
+//! made that cannot be sent. A stage of several outputs waits for room on the first alone; what it gives goes to the
+//! first that takes its medium.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,27 +17,33 @@ use crate::playback::Pressing;
 use crate::pool::Class;
 use crate::port::{Out, Permit, Sent};
 use crate::shared::{Advance, AnyLeased, StageError};
-use crate::{Amount, Chunk, Lane, MediaTime, Payload, Stamp};
+use crate::{Amount, Chunk, Lane, MediaTime, Medium, Payload, Stamp};
 
 pub(crate) async fn run_leased(
     rx: EdgeRx,
     leased: Box<dyn AnyLeased>,
     shared: Arc<NodeShared>,
-    out: Out<Payload>,
+    outs: Vec<(Medium, Out<Payload>)>,
 ) -> Result<(), NodeError> {
     let lanes = [rx.edge().spec.lane, shared.lane];
     if shared.admission.is_some() {
         // One that is made anew has lost the place of the one before.
         rx.shut();
     }
-    Runner { rx, leased, shared, out, lanes, stamp: Stamp::default(), place: None }.run().await
+    let mut outs = outs.into_iter();
+    let (first, out) = outs.next().unwrap_or((Medium::Any, Out::new(Vec::new())));
+    let others = outs.filter(|(takes, _)| *takes != first).collect();
+    Runner { rx, leased, shared, out, others, lanes, stamp: Stamp::default(), place: None }.run().await
 }
 
 struct Runner {
     rx: EdgeRx,
     leased: Box<dyn AnyLeased>,
     shared: Arc<NodeShared>,
+    /// The first output: without a reader of it the work ends.
     out: Out<Payload>,
+    /// The outputs of other media.
+    others: Vec<(Medium, Out<Payload>)>,
     /// Of the input and of the output.
     lanes: [Lane; 2],
     /// What the work in hand answers.
@@ -205,6 +212,13 @@ impl Runner {
         let mut permit = Some(permit);
         for (stamp, payload) in outputs {
             self.shared.probe.latency(self.shared.clock.now().since(stamp.origin));
+            let medium = payload.medium();
+            if let Some((_, other)) = self.others.iter_mut().find(|(takes, _)| *takes == medium) {
+                if other.send_chunk(Chunk { stamp, payload }).await == Sent::Stale {
+                    return Sent::Stale;
+                }
+                continue;
+            }
             let sent = match permit.take() {
                 Some(p) => p.send(&stamp, payload),
                 None => self.out.send_chunk(Chunk { stamp, payload }).await,

@@ -67,7 +67,11 @@ impl Instance {
                 let step = watched(step, &shared.probe);
                 Box::pin(run_step_on_pool(first()?, step, shared, all(outs)))
             }
-            Self::Leased(leased) => Box::pin(run_leased(first()?, leased, shared, all(outs))),
+            Self::Leased(leased) => {
+                let takes = node.schema.outputs.iter().map(|p| p.kind.medium);
+                let outs = takes.zip(outs.into_iter().map(Out::new)).collect();
+                Box::pin(run_leased(first()?, leased, shared, outs))
+            }
             Self::Node(run) => {
                 let names = |ports: &[crate::Port]| ports.iter().map(|p| p.name.clone()).collect::<Vec<_>>();
                 let ports = Ports {

@@ -13,7 +13,9 @@ use crate::{Item, Medium, Stamp};
 pub trait Stage: Sized + Send + Sync + 'static {
     /// What it takes.
     type In: Item;
-    /// What it gives.
+    /// What it gives. A stage of several outputs gives [`Payload`](crate::Payload): each goes to the first output of the
+    /// schema that takes its medium, else to the first. Work waits for room on the first output, and ends when nobody
+    /// reads it.
     type Out: Item;
     /// State of one stream.
     type Slot: Send + 'static;

@@ -10,15 +10,19 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
+use serde_json::Value as Json;
+
 use super::{
+    call::CallFormat,
     decoder::Decoder,
     error::ChatError,
     gguf::{Gguf, Value},
     language::{KvState, LanguageModel},
-    message::Message,
+    message::{Message, ToolCall},
     template::{Builtin, Template},
     tensors::malformed,
     tokenizer::Tokenizer,
+    tool::Tool,
     weights::Weights,
 };
 
@@ -136,16 +140,54 @@ impl ChatModel {
     /// # Errors
     /// [`ChatError::Template`], [`ChatError::Tokenize`].
     pub fn prompt(&self, messages: &[Message]) -> Result<Vec<u32>, ChatError> {
-        let guarded: Vec<Message> =
-            messages.iter().map(|m| Message { role: m.role, content: self.tokenizer.guard(&m.content) }).collect();
-        self.tokenizer.encode(&self.template.render(&guarded)?)
+        self.prompt_with(messages, &[], "")
+    }
+
+    /// The same for an answer that may call `tools` and begins with `opening`.
+    ///
+    /// # Errors
+    /// As [`ChatModel::prompt`].
+    pub fn prompt_with(&self, messages: &[Message], tools: &[Tool], opening: &str) -> Result<Vec<u32>, ChatError> {
+        let guard = |text: &str| self.tokenizer.guard(text);
+        let guarded: Vec<Message> = messages
+            .iter()
+            .map(|m| Message {
+                role: m.role,
+                content: guard(&m.content),
+                tool_calls: m
+                    .tool_calls
+                    .iter()
+                    .map(|c| ToolCall { id: c.id.clone(), name: guard(&c.name), arguments: guard(&c.arguments) })
+                    .collect(),
+                tool_call_id: m.tool_call_id.clone(),
+            })
+            .collect();
+        let tools: Vec<Tool> = tools
+            .iter()
+            .map(|t| Tool {
+                name: guard(&t.name),
+                description: guard(&t.description),
+                parameters: guarded_json(&t.parameters, &guard),
+            })
+            .collect();
+        self.tokenizer.encode(&(self.template.render_with(&guarded, &tools)? + opening))
+    }
+
+    /// How it writes tool calls.
+    pub fn calls(&self) -> CallFormat {
+        self.template.calls()
     }
 
     /// The tokens with which every prompt begins that has `fixed` in front; empty if the template refuses a probe.
     pub fn fixed_prefix(&self, fixed: &[Message]) -> Vec<u32> {
+        self.prefix_with(fixed, &[])
+    }
+
+    /// The same where tools may be called.
+    pub(super) fn prefix_with(&self, fixed: &[Message], tools: &[Tool]) -> Vec<u32> {
         let probe = |text: &str| {
             let messages: Vec<Message> = fixed.iter().cloned().chain([Message::user(text)]).collect();
-            self.prompt(&messages)
+            self.prompt_with(&messages, tools, "")
         };
         match (probe("a"), probe("7")) {
             (Ok(a), Ok(b)) => a[..common(&a, &b)].to_vec(),
@@ -190,6 +232,16 @@ impl ChatModel {
         }
         let drop = prefixes.len() - keep;
         prefixes.drain(..drop);
+    }
+}
+
+/// A JSON value whose texts are all made harmless.
+fn guarded_json(value: &Json, guard: &impl Fn(&str) -> String) -> Json {
+    match value {
+        Json::String(s) => guard(s).into(),
+        Json::Array(all) => all.iter().map(|v| guarded_json(v, guard)).collect(),
+        Json::Object(map) => map.iter().map(|(k, v)| (guard(k), guarded_json(v, guard))).collect(),
+        other => other.clone(),
     }
 }
 

@@ -8,13 +8,16 @@
 use std::sync::Arc;
 
 use super::{
+    call::{CallFormat, CallParser},
     error::ChatError,
     history::History,
     language::{ForwardError, KvState},
     message::{Message, Role},
     model::{ChatModel, common},
+    prompt::Prompt,
     sampling::{Sampler, Sampling},
     stop::StopMatcher,
+    tool::{Tool, ToolChoice},
     utf8::Utf8Stream,
 };
 
@@ -62,6 +65,9 @@ pub struct Usage {
 pub struct ChatSlot {
     model: Arc<ChatModel>,
     history: History,
+    /// What the model may call.
+    tools: Vec<Tool>,
+    /// Tokens of the fixed beginning, tools included.
     fixed: Vec<u32>,
     state: Box<dyn KvState>,
     /// The tokens in `state`.
@@ -91,6 +97,8 @@ struct Job {
     answer: String,
     ended: Option<FinishReason>,
     usage: Usage,
+    /// Tokens that begin a tool call are part of the text.
+    marked: bool,
 }
 
 impl ChatSlot {
@@ -101,6 +109,7 @@ impl ChatSlot {
             state: model.network().new_state(),
             model: model.clone(),
             history: History::new(fixed),
+            tools: Vec::new(),
             tokens: Vec::new(),
             job: None,
         }
@@ -118,7 +127,7 @@ impl ChatSlot {
 
     /// Bytes of this conversation's own memory.
     pub fn bytes(&self) -> usize {
-        let text: usize = self.history.fixed().iter().chain(self.history.turns()).map(|m| m.content.capacity()).sum();
+        let text: usize = self.history.fixed().iter().chain(self.history.turns()).map(Message::bytes).sum();
         let job =
             self.job.as_ref().map_or(0, |j| 4 * (j.logits.capacity() + j.prompt.capacity()) + j.answer.capacity());
         self.state.bytes() + 4 * (self.tokens.capacity() + self.fixed.capacity()) + text + job
@@ -137,7 +146,8 @@ impl ChatSlot {
     pub fn begin(&mut self, user: &str, sampling: &Sampling) -> Result<(), ChatError> {
         let mut history = self.history.clone();
         history.push_user(user);
-        self.start(history, sampling)
+        let tools = self.tools.clone();
+        self.start(history, tools, "", sampling)
     }
 
     /// Begins the answer to a whole conversation, which replaces the history. Leading system messages become its
@@ -149,11 +159,55 @@ impl ChatSlot {
         let lead = messages.iter().take_while(|m| m.role == Role::System).count();
         let mut fixed = messages;
         let turns = fixed.split_off(lead);
+        self.replace(fixed, turns, Vec::new(), "", sampling)
+    }
+
+    /// Begins the answer to a whole prompt, which replaces the history; `own` is the fixed beginning of prompts that
+    /// have none ([`Prompt::conversation`]). Where the answer may call tools, its texts go through the parser that is
+    /// returned. A call that the prompt asks for is begun for the model, and the parser knows that beginning.
+    ///
+    /// # Errors
+    /// As [`ChatSlot::begin`].
+    pub fn begin_prompt(
+        &mut self,
+        prompt: &Prompt,
+        own: &[Message],
+        sampling: &Sampling,
+    ) -> Result<Option<CallParser>, ChatError> {
+        let (fixed, turns) = prompt.conversation(own);
+        let tools = if prompt.tool_choice == ToolChoice::None { Vec::new() } else { prompt.tools.clone() };
+        let format = if tools.is_empty() { CallFormat::Hermes } else { self.model.calls() };
+        let opening = format.opening(&prompt.tool_choice).unwrap_or_default();
+        // A conversation with calls in it invites more of them, asked for or not.
+        let calls = !tools.is_empty() || prompt.calls().next().is_some();
+        self.replace(fixed, turns, tools, &opening, &prompt.sampling(sampling))?;
+        Ok(calls.then(|| {
+            let mut parser = CallParser::new(format);
+            parser.push(&opening);
+            parser
+        }))
+    }
+
+    fn replace(
+        &mut self,
+        fixed: Vec<Message>,
+        turns: Vec<Message>,
+        tools: Vec<Tool>,
+        opening: &str,
+        sampling: &Sampling,
+    ) -> Result<(), ChatError> {
+        let same = self.history.fixed() == fixed && self.tools == tools;
+        let prefix = if same { None } else { Some(self.model.prefix_with(&fixed, &tools)) };
         let mut history = History::new(fixed);
         history.replace(turns);
-        let prefix = self.model.fixed_prefix(history.fixed());
-        self.start(history, sampling)?;
-        self.fixed = prefix;
+        let marked = !tools.is_empty();
+        self.start(history, tools, opening, sampling)?;
+        if let Some(prefix) = prefix {
+            self.fixed = prefix;
+        }
+        if let Some(job) = &mut self.job {
+            job.marked = marked;
+        }
         Ok(())
     }
 
@@ -211,20 +265,27 @@ impl ChatSlot {
         }
     }
 
-    fn start(&mut self, mut history: History, sampling: &Sampling) -> Result<(), ChatError> {
+    fn start(
+        &mut self,
+        mut history: History,
+        tools: Vec<Tool>,
+        opening: &str,
+        sampling: &Sampling,
+    ) -> Result<(), ChatError> {
         self.idle()?;
         let limit = self.model.context();
         let answer = sampling.max_tokens.clamp(1, (limit / 2).max(1));
         let budget = limit.saturating_sub(answer);
         let mut prompt = Vec::new();
         let needed = history.fit(budget, self.model.options().max_turns, |messages| {
-            prompt = self.model.prompt(messages)?;
+            prompt = self.model.prompt_with(messages, &tools, opening)?;
             Ok::<_, ChatError>(prompt.len())
         })?;
         if needed > budget || prompt.is_empty() {
             return Err(ChatError::ContextTooLong { needed, answer, limit });
         }
         self.history = history;
+        self.tools = tools;
         self.job = Some(self.prepare(prompt, sampling, None));
         Ok(())
     }
@@ -250,6 +311,7 @@ impl ChatSlot {
             answer: String::new(),
             ended,
             usage: Usage { prompt: prompt.len(), cached, completion: 0 },
+            marked: false,
             prompt,
         }
     }
@@ -286,7 +348,8 @@ impl ChatSlot {
         }
         job.usage.completion += 1;
         job.chosen = Some(token);
-        let text = job.utf8.push(self.model.tokenizer().bytes(token));
+        let tokenizer = self.model.tokenizer();
+        let text = job.utf8.push(if job.marked { tokenizer.bytes_or_marker(token) } else { tokenizer.bytes(token) });
         let text = job.stop.push(&text);
         job.answer.push_str(&text);
         if job.stop.hit() {

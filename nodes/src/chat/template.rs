@@ -2,12 +2,24 @@
 //!
 //! A template in the file (`tokenizer.chat_template`, Jinja as Python's chat templates use it) is run with a bounded
 //! amount of work and never reaches files. Built-in templates serve files without one and callers who ask for them.
+//! Tools go to a template that has a variable for them; for the others they become text.
 
-use minijinja::{Environment, ErrorKind, Value, context, syntax::SyntaxConfig};
+use std::io;
+
+use minijinja::{
+    Environment, ErrorKind, Value, context,
+    syntax::SyntaxConfig,
+    value::{Kwargs, Serde},
+};
+use serde::Serialize as _;
+use serde_json::ser::{Formatter, PrettyFormatter, Serializer};
 
 use super::{
+    call::CallFormat,
     error::ChatError,
-    message::{Message, Role},
+    hermes,
+    message::{Message, Role, ToolCall},
+    tool::Tool,
 };
 
 /// Instructions a template may execute; ends endless loops.
@@ -59,6 +71,7 @@ impl Template {
         env.set_syntax(syntax.build().map_err(fail)?);
         env.set_fuel(Some(FUEL));
         env.set_unknown_method_callback(minijinja_contrib::pycompat::unknown_method_callback);
+        env.add_filter("tojson", to_json);
         env.add_function("raise_exception", |why: String| -> Result<Value, minijinja::Error> {
             Err(minijinja::Error::new(ErrorKind::InvalidOperation, why))
         });
@@ -78,28 +91,132 @@ impl Template {
     /// # Errors
     /// [`ChatError::Template`] if the template refuses the messages or does not end.
     pub fn render(&self, messages: &[Message]) -> Result<String, ChatError> {
+        self.render_with(messages, &[])
+    }
+
+    /// The same, for an answer that may call `tools`. Where the template knows no tools, or refuses these messages with
+    /// them (some take one call at a time), they are written as text.
+    ///
+    /// # Errors
+    /// As [`Template::render`].
+    pub fn render_with(&self, messages: &[Message], tools: &[Tool]) -> Result<String, ChatError> {
+        let special = !tools.is_empty() || messages.iter().any(|m| m.role == Role::Tool || !m.tool_calls.is_empty());
+        let as_text = || hermes::plain(messages, tools);
         match &self.source {
-            Source::Builtin(Builtin::Chatml) => Ok(chatml(messages, None, false)),
-            Source::Builtin(Builtin::Qwen) => Ok(chatml(messages, Some(QWEN_SYSTEM), self.thinks)),
-            Source::Builtin(Builtin::Llama3) => Ok(llama3(messages, &self.bos)),
-            Source::Builtin(Builtin::Gemma) => Ok(gemma(messages, &self.bos)),
-            Source::Jinja(env, source) => {
-                let messages: Vec<Value> = messages
-                    .iter()
-                    .map(|m| context! { role => m.role.as_str(), content => m.content.as_str() })
-                    .collect();
-                let template = env.template_from_named_str("chat", source).map_err(fail)?;
-                template
-                    .render(context! {
-                        messages => messages,
-                        add_generation_prompt => true,
-                        enable_thinking => false,
-                        bos_token => self.bos.as_str(),
-                        eos_token => self.eos.as_str(),
-                    })
-                    .map_err(fail)
+            Source::Jinja(env, source) if !special => self.run(env, source, messages, &[]),
+            Source::Jinja(env, source) if source.contains("tools") => {
+                self.run(env, source, messages, tools).or_else(|_| self.run(env, source, &as_text(), &[]))
             }
+            Source::Jinja(env, source) => self.run(env, source, &as_text(), &[]),
+            Source::Builtin(kind) if special => Ok(self.built_in(*kind, &as_text())),
+            Source::Builtin(kind) => Ok(self.built_in(*kind, messages)),
         }
+    }
+
+    /// How a model with this template writes its calls.
+    pub fn calls(&self) -> CallFormat {
+        match &self.source {
+            Source::Jinja(_, source)
+                if source.contains("tools")
+                    && !source.contains("<tool_call>")
+                    && (source.contains("<|python_tag|>") || source.contains("<|start_header_id|>")) =>
+            {
+                CallFormat::Llama3
+            }
+            _ => CallFormat::Hermes,
+        }
+    }
+
+    fn built_in(&self, kind: Builtin, messages: &[Message]) -> String {
+        match kind {
+            Builtin::Chatml => chatml(messages, None, false),
+            Builtin::Qwen => chatml(messages, Some(QWEN_SYSTEM), self.thinks),
+            Builtin::Llama3 => llama3(messages, &self.bos),
+            Builtin::Gemma => gemma(messages, &self.bos),
+        }
+    }
+
+    fn run(
+        &self,
+        env: &Environment<'static>,
+        source: &str,
+        messages: &[Message],
+        tools: &[Tool],
+    ) -> Result<String, ChatError> {
+        let messages: Vec<Value> = messages.iter().map(message).collect();
+        let template = env.template_from_named_str("chat", source).map_err(fail)?;
+        let mut known = context! {
+            messages => messages,
+            add_generation_prompt => true,
+            enable_thinking => false,
+            bos_token => self.bos.as_str(),
+            eos_token => self.eos.as_str(),
+        };
+        if !tools.is_empty() {
+            known = context! { tools => Value::from(Serde(tools)), ..known };
+        }
+        template.render(known).map_err(fail)
+    }
+}
+
+/// A message as templates take it: arguments of calls are objects, and keys that mean nothing are not there.
+fn message(m: &Message) -> Value {
+    let plain = context! { role => m.role.as_str(), content => m.content.as_str() };
+    match (&m.tool_calls[..], &m.tool_call_id) {
+        ([], None) => plain,
+        ([], Some(id)) => context! { tool_call_id => id.as_str(), ..plain },
+        (calls, _) => {
+            let calls: Vec<Value> = calls.iter().map(call).collect();
+            context! { tool_calls => calls, ..plain }
+        }
+    }
+}
+
+fn call(c: &ToolCall) -> Value {
+    let arguments = match serde_json::from_str::<serde_json::Value>(&c.arguments) {
+        Ok(v) => Value::from(Serde(v)),
+        Err(_) => Value::from(c.arguments.as_str()),
+    };
+    let function = context! { name => c.name.as_str(), arguments => arguments };
+    context! { id => c.id.as_str(), type => "function", function => function }
+}
+
+/// The filter `tojson` as chat templates know it: like Python's `json.dumps`, and nothing escaped for HTML.
+fn to_json(value: &Value, indent: Option<usize>, options: Kwargs) -> Result<String, minijinja::Error> {
+    let indent = match indent {
+        Some(n) => Some(n),
+        None => options.get::<Option<usize>>("indent")?,
+    };
+    // Key order and escapes are as they are here; what else Python can be asked for changes nothing of meaning.
+    let _ = options.get::<Option<Value>>("ensure_ascii")?;
+    let _ = options.get::<Option<Value>>("separators")?;
+    let _ = options.get::<Option<Value>>("sort_keys")?;
+    options.assert_all_used()?;
+    let mut out = Vec::new();
+    let written = match indent {
+        Some(n) => {
+            let space = " ".repeat(n.min(16));
+            value.serialize(&mut Serializer::with_formatter(&mut out, PrettyFormatter::with_indent(space.as_bytes())))
+        }
+        None => value.serialize(&mut Serializer::with_formatter(&mut out, Spaced)),
+    };
+    let bad = |why: String| minijinja::Error::new(ErrorKind::BadSerialization, why);
+    written.map_err(|e| bad(e.to_string()))?;
+    String::from_utf8(out).map_err(|e| bad(e.to_string()))
+}
+
+/// JSON with a space behind each colon and comma.
+struct Spaced;
+
+impl Formatter for Spaced {
+    fn begin_array_value<W: ?Sized + io::Write>(&mut self, w: &mut W, first: bool) -> io::Result<()> {
+        if first { Ok(()) } else { w.write_all(b", ") }
+    }
+    fn begin_object_key<W: ?Sized + io::Write>(&mut self, w: &mut W, first: bool) -> io::Result<()> {
+        if first { Ok(()) } else { w.write_all(b", ") }
+    }
+    fn begin_object_value<W: ?Sized + io::Write>(&mut self, w: &mut W) -> io::Result<()> {
+        w.write_all(b": ")
     }
 }
 
@@ -150,7 +267,7 @@ fn gemma(messages: &[Message], bos: &str) -> String {
                 lead.push_str("\n\n");
                 continue;
             }
-            Role::User => "user",
+            Role::User | Role::Tool => "user",
             Role::Assistant => "model",
         };
         let lead = if m.role == Role::User { std::mem::take(&mut lead) } else { String::new() };
@@ -215,6 +332,53 @@ mod tests {
         assert_eq!(jinja.render(&talk()).unwrap(), builtin.render(&talk()).unwrap());
         let refused = jinja.render(&[Message::user("x")]).unwrap_err().to_string();
         assert!(refused.contains("system first"), "{refused}");
+    }
+
+    fn dice() -> (Vec<Message>, Tool) {
+        let call = ToolCall { id: "c".into(), name: "dice".into(), arguments: "{\"sides\": 6, \"by\": \"<'\"}".into() };
+        let talk = vec![Message::user("Roll."), Message::calls("", vec![call]), Message::tool("c", "4")];
+        let parameters = serde_json::json!({ "type": "object" });
+        (talk, Tool { name: "dice".into(), description: "It's one.".into(), parameters })
+    }
+
+    #[test]
+    fn tools_reach_a_template_that_has_a_variable_for_them() {
+        let source = "{%- if tools %}{% for t in tools %}[{{ t | tojson }}]{% endfor %}{% endif %}\
+            {%- for m in messages %}{{ m.role }}:{{ m.content }}\
+            {%- if m.tool_calls %}{% for c in m.tool_calls %}{{ c.function.name }}={{ c.function.arguments | tojson }}\
+            {%- endfor %}{% endif %};{% endfor %}<tool_call>";
+        let template = Template::jinja(source, "", "").unwrap();
+        let (talk, tool) = dice();
+        let want = "[{\"type\": \"function\", \"function\": {\"name\": \"dice\", \"description\": \"It's one.\", \
+            \"parameters\": {\"type\": \"object\"}}}]user:Roll.;assistant:dice={\"by\": \"<'\", \"sides\": 6};tool:4;\
+            <tool_call>";
+        assert_eq!(template.render_with(&talk, &[tool]).unwrap(), want);
+        assert_eq!(template.calls(), CallFormat::Hermes);
+        assert!(!template.render(&talk).unwrap().starts_with('['));
+        let indented = Template::jinja("{{ messages[0] | tojson(indent=2) }}", "", "").unwrap();
+        assert_eq!(indented.render(&talk[..1]).unwrap(), "{\n  \"role\": \"user\",\n  \"content\": \"Roll.\"\n}");
+    }
+
+    #[test]
+    fn tools_become_text_where_a_template_has_no_place_for_them() {
+        let (talk, tool) = dice();
+        let tools = [tool];
+        let text = hermes::plain(&talk, &tools);
+        for kind in [Builtin::Chatml, Builtin::Llama3, Builtin::Gemma, Builtin::Qwen] {
+            let template = Template::builtin(kind, "", false);
+            let prompt = template.render_with(&talk, &tools).unwrap();
+            assert_eq!(prompt, template.render(&text).unwrap());
+            assert!(prompt.contains("\"dice\"") && prompt.contains("<tool_response>\n4"), "{prompt}");
+        }
+        let each = "{% for m in messages %}{{ m.role }}:{{ m.content }};{% endfor %}";
+        let template = Template::jinja(each, "", "").unwrap();
+        assert_eq!(template.render_with(&talk, &tools).unwrap(), template.render(&text).unwrap());
+        // One that knows tools and refuses this conversation.
+        let strict = format!("{{% if tools %}}{{{{ raise_exception('one at a time') }}}}{{% endif %}}{each}");
+        let template = Template::jinja(&strict, "", "").unwrap();
+        assert_eq!(template.render_with(&talk, &tools).unwrap(), template.render(&text).unwrap());
+        let llama = Template::jinja("{% if tools %}<|python_tag|>{% endif %}", "", "").unwrap();
+        assert_eq!(llama.calls(), CallFormat::Llama3);
     }
 
     #[test]

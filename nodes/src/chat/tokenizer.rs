@@ -17,6 +17,7 @@ use tokenizers::{
 };
 
 use super::{
+    call::MARKERS,
     error::ChatError,
     gguf::{Gguf, Value},
     sentencepiece::SentencePiece,
@@ -225,6 +226,14 @@ impl Tokenizer {
         match self.hidden.get(i) {
             Some(false) => &self.pieces[i],
             _ => &[],
+        }
+    }
+
+    /// The same, and the text of a control token that begins a tool call.
+    pub(super) fn bytes_or_marker(&self, id: u32) -> &[u8] {
+        match self.pieces.get(id as usize) {
+            Some(piece) if MARKERS.iter().any(|m| m.as_bytes() == piece.as_slice()) => piece,
+            _ => self.bytes(id),
         }
     }
 

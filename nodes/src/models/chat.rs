@@ -1,7 +1,8 @@
 //! `model.chat`: what the user said in, the answer out, word by word.
 //!
 //! In this process from a GGUF file, as a shared stage whose unit of work is one token of one session; or, with
-//! `base-url`, any OpenAI-compatible server, as a node of its own.
+//! `base-url`, any OpenAI-compatible server, as a node of its own. With `prompts: true` the conversation is not kept here:
+//! each input is a whole prompt ([`super::prompts`]).
 
 use std::sync::Arc;
 
@@ -12,7 +13,7 @@ use omni_flow::{
 use serde::Deserialize;
 
 use super::files::pick;
-use super::{fetch, look, remote};
+use super::{fetch, look, prompts, remote};
 use crate::catalogue::Task;
 use crate::chat::{Builtin, ChatModel, ChatOptions, ChatSlot, Message, Sampling, Step};
 
@@ -49,14 +50,23 @@ pub struct ChatConfig {
     #[serde(default)]
     stop: Vec<String>,
     seed: Option<u64>,
+    #[serde(default)]
+    pub(super) prompts: bool,
 }
 
 /// One exchange that shows the model how to answer.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Example {
+pub(super) struct Example {
     user: String,
     assistant: String,
+}
+
+/// A system text and examples as messages.
+pub(super) fn beginning(system: &str, examples: &[Example]) -> Vec<Message> {
+    let system = (!system.is_empty()).then(|| Message::system(system));
+    let pairs = examples.iter().flat_map(|e| [Message::user(&*e.user), Message::assistant(&*e.assistant)]);
+    system.into_iter().chain(pairs).collect()
 }
 
 fn default_model() -> String {
@@ -75,9 +85,7 @@ fn one() -> f32 {
 impl ChatConfig {
     /// The fixed beginning of every conversation.
     pub(super) fn fixed(&self) -> Vec<Message> {
-        let system = (!self.system.is_empty()).then(|| Message::system(&*self.system));
-        let pairs = self.examples.iter().flat_map(|e| [Message::user(&*e.user), Message::assistant(&*e.assistant)]);
-        system.into_iter().chain(pairs).collect()
+        beginning(&self.system, &self.examples)
     }
     pub(super) fn sampling(&self, seed: u64) -> Sampling {
         Sampling {
@@ -111,10 +119,22 @@ impl Make for ModelChat {
     type Config = ChatConfig;
     fn schema() -> Schema {
         Schema::new("A language model that holds a conversation: what the user said in, the answer out as it is made")
-            .input(Port::new("in", Kind::of(Medium::Text), "what the user said, one whole turn per chunk"))
+            .input(Port::new(
+                "in",
+                Kind::of(Medium::Text),
+                "what the user said, one whole turn per chunk; with `prompts: true` signals `chat.prompt`",
+            ))
             .output(
                 Port::new("text", Kind::of(Medium::Text), "the answer, piece by piece; the last piece is marked")
                     .segments(),
+            )
+            .output(
+                Port::new(
+                    "calls",
+                    Kind::of(Medium::Signal),
+                    "with `prompts: true` alone: tool calls (`chat.call`), then `chat.done` or `chat.failed` per answer",
+                )
+                .optional(),
             )
             .option(Opt::new(
                 "model",
@@ -130,6 +150,12 @@ impl Make for ModelChat {
                 "list",
                 "[]",
                 "exchanges that show how to answer: `{ user: ..., assistant: ... }`",
+            ))
+            .option(Opt::new(
+                "prompts",
+                "yes/no",
+                "false",
+                "the input is whole prompts, with tools and options of their own, instead of what the user said",
             ))
             .option(Opt::new(
                 "context",
@@ -174,6 +200,12 @@ impl Make for ModelChat {
             let option = if config.max_tokens == 0 { "max-tokens" } else { "context" };
             return Err(OptionError::new(option, "leaves no room for an answer", "raise it"));
         }
+        if config.prompts {
+            schema.inputs[0].kind = Kind::of(Medium::Signal);
+        } else {
+            // With one output it can be named without its port.
+            schema.outputs.retain(|p| p.name != "calls");
+        }
         if config.base_url.is_some() {
             // The heavy part is elsewhere: here it is a node that waits for a socket.
             (schema.shared, schema.weight) = (false, Weight::Cheap);
@@ -201,7 +233,11 @@ impl Make for ModelChat {
             slot.warm().map_err(BuildError::from_error)?;
             while !matches!(slot.step().map_err(BuildError::from_error)?, Step::Done { .. }) {}
         }
-        Ok(Body::stage(ChatStage { model, fixed, sampling: config.sampling(cx.seed) }))
+        let sampling = config.sampling(cx.seed);
+        Ok(match config.prompts {
+            true => Body::stage(prompts::PromptStage::new(model, fixed, sampling)),
+            false => Body::stage(ChatStage { model, fixed, sampling }),
+        })
     }
 }
 

@@ -6,9 +6,13 @@ mod chat;
 mod code2wav;
 mod files;
 #[cfg(feature = "chat")]
+mod prompts;
+#[cfg(feature = "chat")]
 mod remote;
 #[cfg(feature = "piper")]
 mod talker;
+#[cfg(feature = "chat")]
+mod turns;
 #[cfg(feature = "whisper")]
 mod whisper;
 
@@ -23,5 +27,7 @@ pub(crate) use files::look;
 pub(crate) use files::onnx;
 #[cfg(feature = "piper")]
 pub use talker::ModelTalker;
+#[cfg(feature = "chat")]
+pub use turns::ChatTurns;
 #[cfg(feature = "whisper")]
 pub use whisper::ModelWhisper;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use omni_flow::{Body, BuildCx, BuildError, Ctx, Event, MediaTime, Node, NodeError, Out, Sent, Stamp, Terminal};
 
 use super::chat::ChatConfig;
+use super::prompts::PromptNode;
 use crate::chat::remote::{RemoteChat, RemoteConfig, RemoteEvent};
 use crate::chat::{History, Sampling};
 
@@ -14,6 +15,9 @@ pub(super) fn build(config: &ChatConfig, cx: &BuildCx) -> Result<Body, BuildErro
     remote.api_key_env = config.api_key_env.clone();
     let client = Arc::new(RemoteChat::with_env(remote, |name| cx.env.get(name)).map_err(BuildError::from_error)?);
     let (fixed, sampling) = (config.fixed(), config.sampling(cx.seed));
+    if config.prompts {
+        return Ok(Body::node(move || PromptNode::new(client.clone(), fixed.clone(), sampling.clone())));
+    }
     Ok(Body::node(move || RemoteNode {
         client: client.clone(),
         history: History::new(fixed.clone()),
@@ -89,6 +93,8 @@ async fn tell(
                 }
                 sent
             }
+            // No tools were offered.
+            RemoteEvent::Call(_) => Sent::Queued,
             RemoteEvent::Done { .. } => out.send(&stamp.last(true), "".into()).await,
         };
         if sent != Sent::Queued {

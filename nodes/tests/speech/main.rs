@@ -5,6 +5,8 @@ mod commit;
 mod confirm;
 mod ends;
 mod playout;
+#[cfg(feature = "chat")]
+mod turns;
 
 use std::collections::VecDeque;
 use std::sync::Arc;

@@ -10,12 +10,14 @@ use reqwest::{
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep, timeout_at};
 
-use super::{RemoteError, SseParser, Stage};
+use super::{RemoteError, SseParser, Stage, calls::CallAssembler};
 use crate::chat::{
+    event::CallEvent,
     message::Message,
     sampling::Sampling,
     slot::{FinishReason, Usage},
     stop::StopMatcher,
+    tool::{Tool, ToolChoice},
 };
 
 /// Most bytes of an error's body that are read.
@@ -84,6 +86,8 @@ impl fmt::Debug for RemoteChat {
 pub enum RemoteEvent {
     /// More of the answer; never empty.
     Text(String),
+    /// A piece or the end of a tool call. Its id is missing where the server gave none.
+    Call(CallEvent),
     /// The answer is over.
     Done {
         /// Why.
@@ -145,7 +149,28 @@ impl RemoteChat {
     /// # Cancel safety
     /// Dropping the future ends the request; the server may have seen it.
     pub async fn stream(&self, messages: &[Message], sampling: &Sampling) -> Result<RemoteStream, RemoteError> {
-        let body = self.body(messages, sampling);
+        self.stream_with(messages, &[], &ToolChoice::Auto, sampling).await
+    }
+
+    /// The same, for an answer that may call `tools`.
+    ///
+    /// # Errors
+    /// As [`RemoteChat::stream`].
+    ///
+    /// # Cancel safety
+    /// As [`RemoteChat::stream`].
+    pub async fn stream_with(
+        &self,
+        messages: &[Message],
+        tools: &[Tool],
+        choice: &ToolChoice,
+        sampling: &Sampling,
+    ) -> Result<RemoteStream, RemoteError> {
+        let mut body = self.body(messages, sampling);
+        if !tools.is_empty() {
+            body["tools"] = json!(tools);
+            body["tool_choice"] = json!(choice);
+        }
         let mut tries = 0;
         loop {
             let error = match self.attempt(&body, sampling).await {
@@ -183,6 +208,7 @@ impl RemoteChat {
             response: Some(response),
             parser: SseParser::new(self.config.max_line_bytes),
             stop: StopMatcher::new(&sampling.stop),
+            calls: CallAssembler::default(),
             ready: VecDeque::new(),
             reason: None,
             usage: None,
@@ -274,6 +300,7 @@ pub struct RemoteStream {
     response: Option<Response>,
     parser: SseParser,
     stop: StopMatcher,
+    calls: CallAssembler,
     ready: VecDeque<RemoteEvent>,
     reason: Option<FinishReason>,
     usage: Option<Usage>,
@@ -375,6 +402,11 @@ impl RemoteStream {
                 self.ready.push_back(RemoteEvent::Text(text));
             }
         }
+        if let Some(pieces) = choice.pointer("/delta/tool_calls") {
+            let mut told = VecDeque::new();
+            self.calls.push(pieces, &mut told).map_err(bad)?;
+            self.ready.extend(told.into_iter().map(RemoteEvent::Call));
+        }
         match choice.get("finish_reason").and_then(Value::as_str) {
             None => {}
             Some("length") => self.reason = Some(FinishReason::Length),
@@ -392,6 +424,9 @@ impl RemoteStream {
         if !rest.is_empty() {
             self.ready.push_back(RemoteEvent::Text(rest));
         }
+        let mut ends = VecDeque::new();
+        self.calls.finish(&mut ends);
+        self.ready.extend(ends.into_iter().map(RemoteEvent::Call));
         let reason = if self.stop.hit() { FinishReason::Stop } else { self.reason.unwrap_or(FinishReason::End) };
         self.ready.push_back(RemoteEvent::Done { reason, usage: self.usage });
     }

@@ -4,6 +4,7 @@
 //! either ended by an event or by a typed error, and dropping the stream ends the request. The key is read from an
 //! environment variable and appears in no error or log.
 
+mod calls;
 mod client;
 mod error;
 mod sse;

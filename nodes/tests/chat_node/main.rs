@@ -2,6 +2,8 @@
 
 #![cfg(feature = "chat")]
 
+mod prompts;
+
 use std::sync::Arc;
 use std::time::Duration;
 
