@@ -14,6 +14,7 @@ use serde::Deserialize;
 use super::files::pick;
 use super::{fetch, look, remote};
 use crate::catalogue::Task;
+use crate::chat::remote::address;
 use crate::chat::{Builtin, ChatModel, ChatOptions, ChatSlot, Message, Sampling, Step};
 
 /// The node type `model.chat`.
@@ -174,7 +175,11 @@ impl Make for ModelChat {
             let option = if config.max_tokens == 0 { "max-tokens" } else { "context" };
             return Err(OptionError::new(option, "leaves no room for an answer", "raise it"));
         }
-        if config.base_url.is_some() {
+        if let Some(url) = &config.base_url {
+            if let Err(why) = address(url) {
+                let why = why.trim_start_matches("`base-url` ").to_owned();
+                return Err(OptionError::new("base-url", why, "write for instance `http://127.0.0.1:8000/v1`"));
+            }
             // The heavy part is elsewhere: here it is a node that waits for a socket.
             (schema.shared, schema.weight) = (false, Weight::Cheap);
         } else if config.api_key_env.is_some() {
