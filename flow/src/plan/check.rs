@@ -134,6 +134,7 @@ impl Check<'_> {
                 limit: w.limit,
                 policy: w.policy,
                 deadline: w.deadline,
+                strict: w.strict,
                 class: w.class,
                 feedback: w.feedback,
                 whole: !chunked && from.is_some_and(|p| p.segments),
