@@ -2,6 +2,7 @@
 
 mod common;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use common::*;
@@ -209,6 +210,74 @@ nodes:
     }
     drop(out);
     s.wait().await.unwrap();
+}
+
+/// Takes a text and never comes back: at "hang" it waits for ever.
+struct Hangs;
+impl Node for Hangs {
+    async fn run(self, mut cx: Ctx) -> Result<(), NodeError> {
+        let mut input = cx.input::<Arc<str>>("in")?;
+        let mut out = cx.output::<Arc<str>>("out")?;
+        loop {
+            match input.next().await {
+                Event::Data(_, t) if &*t == "hang" => std::future::pending::<()>().await,
+                Event::Data(stamp, t) if &*t == "say" => drop(out.send(&stamp, t).await),
+                Event::Data(..) | Event::Fence(_) => {}
+                Event::End(_) => return Ok(()),
+            }
+        }
+    }
+}
+impl Make for Hangs {
+    const NAME: &'static str = "test.hangs";
+    type Config = NoConfig;
+    fn schema() -> Schema {
+        texts("hangs").example("x: { use: test.hangs, in: y }")
+    }
+    fn build(_: &NoConfig, _: &BuildCx) -> Result<Body, BuildError> {
+        Ok(Body::node(|| Hangs))
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_has_nothing_to_say_is_waited_for_and_who_hangs_is_not() {
+    let yaml = "
+graph: quiet
+session: { mode: duplex, idle-ttl: null }
+nodes:
+  ask: { use: session.in, kind: text }
+  pass: { use: test.pass, in: ask }
+  hangs: { use: test.hangs, in: pass }
+  after: { use: test.repeat, times: 1, in: hangs }
+  last: { use: test.pass, in: after }
+  say: { use: session.out, in: last }
+";
+    let mut registry = registry();
+    registry.add::<Hangs>().unwrap();
+    for fuse in [true, false] {
+        let engine = Engine::builder().clock(Clock::tokio()).inline().fuse(fuse).build().unwrap();
+        let plan = GraphFile::parse("quiet.yaml", yaml).unwrap().check(&registry, &CheckCx::default()).unwrap().0;
+        let mut s = engine.start(plan).await.unwrap().open().unwrap();
+        let (mut ask, mut say) = (s.input("ask").unwrap(), s.output("say").unwrap());
+        let reader = tokio::spawn(async move { collect(&mut say).await });
+        // Two hours without a word, then two hours of words that nobody answers, then one that is.
+        tokio::time::sleep(Duration::from_secs(7200)).await;
+        for _ in 0..7200 {
+            ask.send(text("word")).await.unwrap();
+            tokio::time::sleep(Duration::from_secs(1)).await;
+        }
+        assert_eq!(ask.send(text("say")).await, Ok(Sent::Queued));
+        tokio::time::sleep(Duration::from_secs(7200)).await;
+        assert!(!reader.is_finished());
+        let began = tokio::time::Instant::now();
+        ask.send(text("hang")).await.unwrap();
+        let (got, end) = reader.await.unwrap();
+        assert_eq!(got, ["say0"]);
+        let Terminal::Error(e) = end else { panic!("ended well") };
+        assert_eq!((e.kind(), e.node()), (ErrorKind::InputTimeout, "quiet/hangs"), "fused {fuse}");
+        let waited = began.elapsed().as_secs();
+        assert!((600..=602).contains(&waited), "{waited}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -38,10 +38,11 @@ fn main() -> ExitCode {
             }
         },
         Err(failure) => {
-            if as_json {
-                output::json_line(&failure.to_json());
-            } else {
-                failure.print();
+            match as_json {
+                // Whoever does not read the rest does not read this either, and must not keep the program.
+                true if output::busy() => {}
+                true => output::json_line(&failure.to_json()),
+                false => failure.print(),
             }
             ExitCode::from(failure.code())
         }

@@ -3,16 +3,29 @@
 
 use std::io::Write as _;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 static GONE: AtomicBool = AtomicBool::new(false);
 static FAILED: OnceLock<std::io::Error> = OnceLock::new();
+/// Writers that have not come back.
+static WRITING: AtomicUsize = AtomicUsize::new(0);
+
+/// True while something is being written: for ever, if the reader has stopped reading.
+pub fn busy() -> bool {
+    WRITING.load(Ordering::Acquire) > 0
+}
 
 /// Writes `text` to standard output at once.
 pub fn put(text: &str) {
     if GONE.load(Ordering::Relaxed) {
         return;
     }
+    WRITING.fetch_add(1, Ordering::AcqRel);
+    write(text);
+    WRITING.fetch_sub(1, Ordering::AcqRel);
+}
+
+fn write(text: &str) {
     let mut out = std::io::stdout().lock();
     if let Err(e) = out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         GONE.store(true, Ordering::Relaxed);

@@ -206,6 +206,33 @@ fn formats_that_are_not_written_are_refused_before_anything_is_made() {
 }
 
 #[test]
+fn audio_does_not_go_to_standard_output_among_the_words() {
+    let (dir, path) = graph(LOOP);
+    let input = clip("01_librivox0880_16k.wav");
+    let ran = Ran::of(omni().current_dir(&dir).args(["run", &path, "--input", &input, "-o", "-"]).output().unwrap());
+    ran.expect(2).complains(&["not for audio", "--output"]);
+    assert!(!dir.path().join("-").exists());
+}
+
+#[test]
+fn a_run_that_fails_leaves_a_file_of_the_users_as_it_was() {
+    let dir = tempfile::tempdir().unwrap();
+    let input = dir.path().join("in.wav");
+    fs::write(&input, b"RIFF\x24\0\0\0WAVEfmt \x10\0\0\0\x01\0\x01\0\x80\x3e\0\0\0\x7d\0\0\x02\0\x10\0data\0\0\0\0")
+        .unwrap();
+    for name in ["keep.wav", "keep.ogg"] {
+        let keep = dir.path().join(name);
+        fs::write(&keep, b"mine").unwrap();
+        for input in [input.as_path(), dir.path()] {
+            let words = ["run", "graphs/opus-roundtrip.yaml", "--input", input.to_str().unwrap()];
+            let ran = Ran::of(omni().args(words).args(["--output", keep.to_str().unwrap()]).output().unwrap());
+            ran.expect(1);
+            assert_eq!(fs::read(&keep).unwrap(), b"mine", "{name}");
+        }
+    }
+}
+
+#[test]
 fn a_recording_that_was_cut_short_is_used_with_one_warning() {
     let (dir, path) = graph(LOOP);
     let whole = fs::read(clip("01_librivox0880_16k.wav")).unwrap();
@@ -351,16 +378,19 @@ fn a_reader_that_stops_reading_does_not_keep_the_program() {
     let (dir, path) = graph(ECHO);
     let long = dir.path().join("long.txt");
     fs::write(&long, "A line that is printed.\n\n".repeat(20_000)).unwrap();
-    let mut child = omni()
-        .args(["run", &path, "--json", "--input", long.to_str().unwrap()])
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
-    until(&mut child, "a full pipe", |child| full(child.stdout.as_ref().unwrap()));
-    signal(&child, "-INT");
-    signal(&child, "-INT");
-    assert_eq!(child.wait().unwrap().code(), Some(130));
+    // One interrupt is enough, after what a drain may take.
+    for (words, interrupts) in [(["--json"].as_slice(), 2), (&["--json"], 1), (&[], 1)] {
+        let mut child = omni()
+            .args(["run", &path, "--input", long.to_str().unwrap()])
+            .args(words)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        until(&mut child, "a full pipe", |child| full(child.stdout.as_ref().unwrap()));
+        (0..interrupts).for_each(|_| signal(&child, "-INT"));
+        assert_eq!(child.wait().unwrap().code(), Some(130));
+    }
 }
 
 #[test]
@@ -401,6 +431,19 @@ fn secrets_are_never_shown() {
         graph("graph: g\nnodes:\n  llm: { use: model.chat, base-url: x, api-key: sk-abcdef123456, in: q }\n");
     let ran = run(&["check", &path]).expect(2);
     assert!(!ran.err.contains("sk-abcdef"), "{}", ran.err);
+    let ran = run(&["check", &path, "--explain", "nodes.llm.api-key"]).expect(0);
+    assert!(ran.out.contains("***") && !ran.out.contains("sk-abcdef"), "{}", ran.out);
+    for (text, set) in [
+        ("graph: g\nnodes:\n  llm: { api-key: \"sk-abcdef\n", "x-a=1"),
+        ("graph: g\nnodes:\n  llm:\n    api-key: sk-abcdef: foo\n", "x-a=1"),
+        ("graph: g\nnodes:\n  llm:\n    api-key: sk-1\n    api-key: sk-abcdef\n", "x-a=1"),
+        ("graph: g\nnodes:\n  llm: { use: model.chat, base-url: \"http://me:sk-abcdef@h/v1\", in: q }\n", "x-a=1"),
+        (ECHO, "nodes.llm.api-key={sk-abcdef"),
+    ] {
+        let (_dir, path) = graph(text);
+        let ran = run(&["check", &path, "--set", set]).expect(2);
+        assert!(!ran.err.contains("sk-abcdef"), "{}", ran.err);
+    }
 }
 
 #[test]

@@ -427,6 +427,21 @@ async fn a_file_that_cannot_be_read_or_written_is_named() {
         ))
         .unwrap()
     };
+    // A file that the encoder would not write stays as it is.
+    let kept = folder.path().join("kept.ogg");
+    std::fs::write(&kept, b"mine").unwrap();
+    let g = graph(&format!(
+        "graph: g\nsession: {{ mode: turn }}\nnodes:\n  mic: {{ use: session.in, audio: {{ rate: 48000, channels: 3 }} }}\n  \
+         w: {{ use: file.out, path: '{}', in: mic }}\n",
+        kept.display()
+    ))
+    .await;
+    let mut s = g.open().unwrap();
+    let pcm =
+        omni_flow::Pcm::new(48_000, 3, omni_flow::SampleType::F32, omni_flow::Buf::from_f32(vec![0.0; 2880])).unwrap();
+    let _ = s.input("mic").unwrap().send(pcm).await;
+    s.wait().await.unwrap_err();
+    assert_eq!(std::fs::read(&kept).unwrap(), b"mine");
     let e = engine().start(write("/nowhere/x.wav")).await.err().unwrap().to_string();
     assert!(e.contains("/nowhere") && e.contains("make it first"), "{e}");
     // The disk is full from the first byte on.

@@ -78,8 +78,12 @@ struct Inner {
 
 /// One look at an edge.
 pub(crate) struct Look {
-    /// Its consumer had waited past the deadline: the stream has just ended.
-    pub timed_out: bool,
+    /// How long its consumer has been waiting for a chunk by now.
+    pub waited: Option<Duration>,
+    /// Its consumer has taken what there was and not come back for more.
+    pub at_work: bool,
+    /// All that the consumer has let go of.
+    pub taken: u64,
     /// How long the producer has been waiting for credit by now.
     pub blocked: Option<Duration>,
     /// Rises with every chunk that enters and with every one that is let go of.
@@ -163,19 +167,23 @@ impl Edge {
         self.inner.lock().fault.get_or_insert(kind);
     }
 
-    /// What the watchdog sees of the edge, in one look; ends the stream if its consumer has waited past the deadline.
+    /// What the watchdog sees of the edge, in one look.
     pub(crate) fn look(&self, now: Mono) -> Look {
-        let (blocked, moved, late) = {
-            let i = self.inner.lock();
-            let chunks = self.passed.added_to(i.state.counts).chunks;
-            let late = self.spec.deadline.filter(|d| i.waiting.is_some_and(|t| now.since(t) >= *d));
-            (i.blocked.map(|t| now.since(t)), chunks.wrapping_add(i.state.released().items), late)
-        };
-        let timed_out = late.is_some_and(|deadline| {
-            let text = format!("gave nothing for {deadline:?}, the deadline of the edge {}", self.spec.name);
-            self.break_off(RunError::new(ErrorKind::InputTimeout, &self.spec.from, text))
-        });
-        Look { timed_out, blocked, moved }
+        let i = self.inner.lock();
+        let chunks = self.passed.added_to(i.state.counts).chunks;
+        let taken = i.state.released().items;
+        Look {
+            waited: i.waiting.map(|t| now.since(t)),
+            at_work: i.waiting.is_none() && i.state.depth() == 0 && taken > 0 && !i.state.closed(),
+            taken,
+            blocked: i.blocked.map(|t| now.since(t)),
+            moved: chunks.wrapping_add(taken),
+        }
+    }
+    /// Ends the stream because its consumer has waited past the deadline. True if this was the terminal.
+    pub(crate) fn expire(&self, deadline: Duration) -> bool {
+        let text = format!("gave nothing for {deadline:?}, the deadline of the edge {}", self.spec.name);
+        self.break_off(RunError::new(ErrorKind::InputTimeout, &self.spec.from, text))
     }
 
     pub(crate) fn cell(&self) -> &crate::sync::Arc<LaneCell> {

@@ -425,8 +425,9 @@ fn a_deadline_ends_the_stream_for_both_sides() {
     let (tx, mut rx) = Edge::open(s, &lanes, &clock);
     assert!(rx.next().now_or_never().is_none());
     let now = clock.now();
-    assert!(!rx.edge().look(now.plus(Duration::from_secs(599))).timed_out);
-    assert!(rx.edge().look(now.plus(Duration::from_secs(601))).timed_out);
+    assert_eq!(rx.edge().look(now.plus(Duration::from_secs(599))).waited.map(|w| w.as_secs()), Some(599));
+    assert!(rx.edge().expire(Duration::from_secs(600)));
+    assert!(!rx.edge().expire(Duration::from_secs(600)), "one terminal");
     match rx.next().now_or_never() {
         Some(RawEvent::End(Terminal::Error(e))) => assert_eq!(e.kind(), ErrorKind::InputTimeout),
         other => panic!("{other:?}"),

@@ -30,6 +30,8 @@ pub(crate) struct GraphShared {
     stage_watches: Vec<Arc<NodeProbe>>,
     /// Per node, the node that runs after it on the same task.
     fused: Vec<Option<usize>>,
+    /// Per node, the first of its chain.
+    heads: Vec<usize>,
     /// Per node, how many streams it works on at once, if that is limited.
     pub admissions: Vec<Option<Arc<Admission>>>,
     admission: Arc<Semaphore>,
@@ -93,6 +95,10 @@ impl GraphShared {
     /// Reports units of its stages that have been running for too long.
     pub(crate) fn look(&self, now: crate::Mono) {
         self.stage_watches.iter().filter_map(|p| p.watch()).for_each(|w| w.look(now));
+    }
+    /// The node on whose task node `i` runs.
+    pub(crate) fn head(&self, i: usize) -> usize {
+        self.heads[i]
     }
     /// The nodes that run on the task of node `head`, itself first.
     pub(crate) fn chain(&self, head: usize) -> Vec<usize> {
@@ -185,6 +191,7 @@ pub(crate) async fn start(engine: Arc<EngineShared>, plan: Plan) -> Result<Graph
         pools,
         budgets,
         stage_watches,
+        heads: heads(&fused),
         fused,
         admissions,
         admission,
@@ -277,4 +284,13 @@ fn fuse(plan: &Plan, bodies: &[Body]) -> Vec<Option<usize>> {
             (step(i) && step(next) && edge.policy == Policy::Wait && !edge.whole && same && next != i).then_some(next)
         })
         .collect()
+}
+
+/// The first of each node's chain.
+fn heads(fused: &[Option<usize>]) -> Vec<usize> {
+    let mut heads: Vec<usize> = (0..fused.len()).collect();
+    for first in (0..fused.len()).filter(|i| !fused.contains(&Some(*i))) {
+        std::iter::successors(Some(first), |n| fused[*n]).for_each(|n| heads[n] = first);
+    }
+    heads
 }

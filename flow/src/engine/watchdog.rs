@@ -1,8 +1,8 @@
 //! The watchdog: one task per engine that looks over all sessions twice a second, and sleeps when there are none.
 //!
-//! It ends streams whose consumer has waited past the edge's deadline, and names both ends of an edge that has been
-//! blocked for long, and reports steps that run past their budget. Doing it here costs the data path nothing: it only notes since when it waits. It also publishes the
-//! metrics.
+//! It ends streams whose consumer has waited past the edge's deadline, names both ends of an edge that has been blocked
+//! for long, and reports steps that run past their budget. Doing it here costs the data path nothing: it only notes since
+//! when it waits. It also publishes the metrics.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Weak};
@@ -12,7 +12,7 @@ use tokio::sync::Notify;
 
 use super::GraphShared;
 use super::spawner::Spawner;
-use crate::error::ErrorKind;
+use crate::edge::Look;
 use crate::session::SessionShared;
 use crate::sync::Mutex;
 use crate::{Clock, Mono};
@@ -105,13 +105,10 @@ impl Watchdog {
             let mut moved = 0u64;
             s.graph.look(now);
             s.probes.iter().filter_map(|p| p.watch()).for_each(|w| w.look(now));
-            for (i, edge) in s.edges.iter().enumerate() {
-                let look = edge.look(now);
+            let looks: Vec<Look> = s.edges.iter().map(|e| e.look(now)).collect();
+            s.check_deadlines(now, &looks);
+            for (i, (edge, look)) in s.edges.iter().zip(&looks).enumerate() {
                 moved = moved.wrapping_add(look.moved);
-                if look.timed_out {
-                    let producer = s.graph.plan.edges[i].from.0;
-                    s.probes[producer].fault(ErrorKind::InputTimeout);
-                }
                 match (look.blocked.filter(|t| *t >= BLOCKED), reported.get_mut(&(s.id, i))) {
                     (None, Some(r)) => r.told = false,
                     (None, None) => {}

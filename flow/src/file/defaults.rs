@@ -23,7 +23,7 @@ const NODE: [(&str, &str); 12] = [
     ("active-streams", "0"),
     ("threads", "those of the engine's pool"),
     ("place", "as the type declares: `task`, `pool` for heavy steps, `shared` for models"),
-    ("deadline", "600s"),
+    ("deadline", "600s of a producer that has something to do"),
     ("restart", "never"),
     ("required", "true"),
     ("init-timeout", "300s"),
@@ -33,7 +33,7 @@ const NODE: [(&str, &str); 12] = [
 const EDGE: [(&str, &str); 5] = [
     ("window", "{ items: 32, bytes: 4MiB, span: 500ms }, into a player span: 200ms"),
     ("policy", "wait"),
-    ("deadline", "600s"),
+    ("deadline", "600s of a producer that has something to do"),
     ("class", "normal"),
     ("via", "memory"),
 ];

@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::code::Code;
 use super::excerpt::{Excerpt, brief};
-use super::span::{Sources, Span};
+use super::span::{Sources, Span, clean};
 
 /// How bad a finding is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -124,6 +124,7 @@ impl Diagnostics {
         list.dedup();
         for d in &mut list {
             // A key or value of a mebibyte is quoted in what is said about it.
+            let brief = |text: String| brief(clean(&text).into_owned());
             d.message = brief(std::mem::take(&mut d.message));
             d.hint = d.hint.take().map(brief);
             d.labels.iter_mut().for_each(|(_, text)| *text = brief(std::mem::take(text)));

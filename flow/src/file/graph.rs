@@ -112,7 +112,7 @@ impl GraphFile {
         let source = self.sources.get(tree.span.file)?;
         Some(Explained {
             key: key.to_owned(),
-            value: tree.to_json(),
+            value: super::secrets::shown(key, tree.to_json()),
             layer: source.layer.to_string(),
             at: format!("{}:{}:{}", source.name, tree.span.line, tree.span.column),
         })

@@ -72,7 +72,7 @@ pub struct Sources(Vec<Source>);
 impl Sources {
     /// Adds a text and gives its index.
     pub(crate) fn add(&mut self, name: &str, text: &str, layer: Layer) -> u32 {
-        self.0.push(Source { name: name.to_owned(), text: text.into(), layer });
+        self.0.push(Source { name: clean(name).into_owned(), text: super::secrets::veil(text).into(), layer });
         (self.0.len() - 1) as u32
     }
     /// The source at `file`.
@@ -95,6 +95,23 @@ impl Sources {
             .collect();
         s.text = format!("{}{stars}{}", &s.text[..a], &s.text[b..]).into();
     }
+}
+
+/// A text as it may go to a terminal: control characters, and those that change the direction of writing, are escaped.
+/// Line ends and tabs stay.
+pub(crate) fn clean(text: &str) -> std::borrow::Cow<'_, str> {
+    let bad = |c: char| {
+        c.is_control() && c != '\n' && c != '\t'
+            || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    };
+    if !text.contains(bad) {
+        return text.into();
+    }
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        if bad(c) { out.extend(c.escape_unicode()) } else { out.push(c) }
+    }
+    out.into()
 }
 
 /// Byte offsets of characters, and of lines: turns the parser's character positions into places.

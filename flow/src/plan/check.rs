@@ -134,6 +134,7 @@ impl Check<'_> {
                 limit: w.limit,
                 policy: w.policy,
                 deadline: w.deadline,
+                strict: w.strict,
                 class: w.class,
                 feedback: w.feedback,
                 whole: !chunked && from.is_some_and(|p| p.segments),
@@ -184,9 +185,11 @@ impl Check<'_> {
         match root.get("graph") {
             None => self.error(Code::MissingKey, top, "`graph` is missing", "add `graph: NAME` as the first line"),
             Some(t) => {
-                name = self.read::<String>(t).unwrap_or_default();
-                if !name.is_empty() && !is_name(&name) {
-                    self.bad_name(t.span, &name);
+                if let Some(text) = self.read::<String>(t) {
+                    if !is_name(&text) {
+                        self.bad_name(t.span, &text);
+                    }
+                    name = text;
                 }
             }
         }

@@ -20,6 +20,7 @@ pub(super) struct Wire {
     pub limit: Amount,
     pub policy: Policy,
     pub deadline: Option<Duration>,
+    pub strict: bool,
     pub class: EdgeClass,
     pub feedback: bool,
 }
@@ -128,6 +129,7 @@ pub(super) fn wires(c: &mut Check<'_>, drafts: &mut [Draft<'_>]) -> Vec<Wire> {
                 limit,
                 policy: set.policy,
                 deadline: set.deadline,
+                strict: set.strict,
                 class: set.class,
                 feedback,
             });
@@ -276,6 +278,8 @@ struct Set<'t> {
     limit: Amount,
     policy: Policy,
     deadline: Option<Duration>,
+    /// The deadline stands in a graph file.
+    strict: bool,
     class: EdgeClass,
     /// Where the edge's own window in media time stands, if it has one.
     span: Option<Span>,
@@ -291,6 +295,7 @@ fn options<'t>(c: &mut Check<'_>, t: &'t Tree, target: Target<'_>, is_default: b
         limit,
         policy: Policy::Wait,
         deadline: Some(DEADLINE),
+        strict: false,
         class: EdgeClass::Normal,
         span: None,
     };
@@ -303,7 +308,9 @@ fn options<'t>(c: &mut Check<'_>, t: &'t Tree, target: Target<'_>, is_default: b
             limit.span = limit.span.min(player_span);
         }
         set.policy = d.get("policy").and_then(|p| policy(c, p)).unwrap_or_default();
-        set.deadline = d.get("deadline").map_or(set.deadline, |x| deadline(c, x));
+        if let Some(x) = d.get("deadline") {
+            (set.deadline, set.strict) = (deadline(c, x), true);
+        }
         set.class = d.get("class").and_then(|x| class(c, x)).unwrap_or_default();
         c.out.truncate(before);
         if target.to.is_some_and(|(p, _)| !p.lossy) {
@@ -311,7 +318,7 @@ fn options<'t>(c: &mut Check<'_>, t: &'t Tree, target: Target<'_>, is_default: b
         }
     }
     if let Some(n) = target.node {
-        set.deadline = deadline(c, n);
+        (set.deadline, set.strict) = (deadline(c, n), true);
     }
     set.limit = limit;
     let Some(m) = t.as_map() else { return set };
@@ -329,7 +336,7 @@ fn options<'t>(c: &mut Check<'_>, t: &'t Tree, target: Target<'_>, is_default: b
                     c.error(Code::Lossy, e.value.span, m, "write `policy: wait`, or leave it out");
                 }
             }
-            "deadline" => set.deadline = deadline(c, &e.value),
+            "deadline" => (set.deadline, set.strict) = (deadline(c, &e.value), true),
             "class" => set.class = class(c, &e.value).unwrap_or_default(),
             _ => {
                 let d = Diagnostic::error(Code::UnknownKey, e.key_span, format!("unknown key `{}` of an edge", e.key));

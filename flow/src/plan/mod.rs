@@ -138,6 +138,8 @@ pub struct PlanEdge {
     pub policy: Policy,
     /// Longest wait for the next chunk of an open stream; `None` = for ever.
     pub deadline: Option<Duration>,
+    /// Somebody wrote that deadline: it also counts the time in which the producer itself waits for something to do.
+    pub strict: bool,
     /// Scheduling class of what crosses.
     pub class: EdgeClass,
     /// True if it closes a declared cycle.

@@ -14,6 +14,11 @@ use crate::registry::{Configured, RESERVED, is_name, options_of};
 use crate::units::{Dur, Size};
 use crate::{BuildCx, Kind, Lane, Schema, Weight};
 
+/// Most streams of one shared stage.
+const MOST_SLOTS: usize = 65_536;
+/// Most threads of one node.
+const MOST_THREADS: usize = 1024;
+
 /// A node as far as it could be understood.
 pub(super) struct Draft<'a> {
     pub name: &'a str,
@@ -195,18 +200,24 @@ impl<'a> Draft<'a> {
                 c.error(Code::Fences, t.span, m, "say `fences` on a node such as `speech.turn`");
             }
         }
-        let count = |c: &mut Check<'_>, key: &str, min: i64| {
+        let count = |c: &mut Check<'_>, key: &str, min: i64, most: usize| {
             let t = get(key)?;
             if let Some(d) = keys::fits(t, key, Shape::Count(min), None) {
                 c.out.push(d);
                 return None;
             }
-            t.as_text().and_then(crate::file::de::integer).and_then(|n| usize::try_from(n).ok())
+            let n = t.as_text().and_then(crate::file::de::integer).and_then(|n| usize::try_from(n).ok());
+            if n.is_none_or(|n| n > most) {
+                let m = format!("`{key}` is {}, more than {most}", t.as_text().unwrap_or_default());
+                c.error(Code::OutOfRange, t.span, m, "each takes memory or a thread: write what the machine can carry");
+                return None;
+            }
+            n
         };
-        self.slots = count(c, "slots", 1);
-        self.threads = count(c, "threads", 1);
-        self.active_streams = count(c, "active-streams", 0).filter(|n| *n > 0);
-        if count(c, "replicas", 1).is_some_and(|n| n > 1)
+        self.slots = count(c, "slots", 1, MOST_SLOTS);
+        self.threads = count(c, "threads", 1, MOST_THREADS);
+        self.active_streams = count(c, "active-streams", 0, usize::MAX).filter(|n| *n > 0);
+        if count(c, "replicas", 1, usize::MAX).is_some_and(|n| n > 1)
             && let Some(t) = get("replicas")
         {
             c.not_yet(t.span, "more than one replica");

@@ -9,6 +9,7 @@ mod ends;
 mod idle;
 mod instance;
 mod open;
+mod progress;
 mod shared;
 mod stats;
 #[cfg(all(test, not(omni_loom)))]

@@ -6,7 +6,7 @@ use std::task::Waker;
 
 use tokio::sync::Notify;
 
-use crate::edge::{Edge, Terminal};
+use crate::edge::{Edge, Look, Terminal};
 use crate::engine::GraphShared;
 use crate::error::{ErrorKind, RunError};
 use crate::lanes::Lanes;
@@ -14,6 +14,7 @@ use crate::probe::NodeProbe;
 use crate::schema::Client;
 use crate::session::closing::Closing;
 use crate::session::idle::Idle;
+use crate::session::progress::Progress;
 use crate::session::stats::SessionStats;
 use crate::sync::Mutex;
 use crate::{Clock, Mono};
@@ -28,6 +29,7 @@ pub(crate) struct SessionShared {
     pub(crate) clock: Clock,
     pub(crate) closing: Arc<Closing>,
     idle: Mutex<Idle>,
+    progress: Mutex<Progress>,
     /// How often the session's owner has said that it is still wanted.
     touched: AtomicU64,
     cancelled: AtomicBool,
@@ -62,6 +64,7 @@ impl SessionShared {
             clock,
             closing,
             idle: Mutex::default(),
+            progress: Mutex::default(),
             touched: AtomicU64::new(0),
             cancelled: AtomicBool::new(false),
             wakers: probes.iter().map(|_| Mutex::new(None)).collect(),
@@ -105,6 +108,26 @@ impl SessionShared {
     /// Renews the time after which an idle session ends.
     pub(crate) fn touch(&self) {
         self.touched.fetch_add(1, Ordering::Relaxed);
+    }
+    /// Ends the streams whose consumer has waited past the deadline, by what `looks` saw of each edge: for a deadline that
+    /// nobody wrote, only if their producer has had something to do for as long. Each end is a fault of the producer.
+    pub(crate) fn check_deadlines(&self, now: Mono, looks: &[Look]) {
+        let plan = &self.graph.plan;
+        let mut progress = self.progress.lock();
+        for (i, node) in plan.nodes.iter().enumerate() {
+            let inputs = || node.inputs.iter().flatten().map(|e| &looks[*e]);
+            let waits = inputs().any(|l| l.waited.is_some()) && !inputs().any(|l| l.at_work);
+            let client = node.schema.client == Some(Client::In);
+            progress.look(i, now, waits || client, inputs().fold(0, |all, l| all.wrapping_add(l.taken)));
+        }
+        for ((edge, look), e) in self.edges.iter().zip(looks).zip(&plan.edges) {
+            let Some(deadline) = e.deadline.filter(|d| look.waited.is_some_and(|w| w >= *d)) else { continue };
+            // Fused, it is the first of its chain that takes.
+            let busy = || progress.stuck(self.graph.head(e.from.0), now) >= deadline;
+            if (e.strict || busy()) && edge.expire(deadline) {
+                self.probes[e.from.0].fault(ErrorKind::InputTimeout);
+            }
+        }
     }
     /// Ends the session if it is a client's, and has been idle for as long as it may be; `moved` is what its edges say.
     pub(crate) fn check_idle(&self, now: Mono, moved: u64) {

@@ -141,3 +141,30 @@ fn a_long_word_is_quoted_in_short() {
         assert!(f.message.chars().count() < 450, "{}", f.message.len());
     }
 }
+
+#[test]
+fn no_message_controls_a_terminal() {
+    let d = check("graph: \"\\e]0;pwn\\a\"\nnodes: { a: { use: \"\\e[31mx\\u202e\" } }\n").unwrap_err();
+    let shown = d.render(false) + &d.iter().map(|f| f.message.clone()).collect::<String>();
+    assert!(shown.contains("u{1b}") && shown.contains("u{202e}"), "{shown}");
+    assert!(!shown.contains(|c: char| c.is_control() && c != '\n' || c == '\u{202e}'), "{shown:?}");
+}
+
+#[test]
+fn counts_that_no_machine_carries_are_refused() {
+    let graph = |keys: &str| {
+        format!("graph: g\nnodes:\n  a: {{ use: session.in, kind: text }}\n  b: {{ use: toy.shout, in: a, {keys} }}\n")
+    };
+    for keys in ["place: pool, threads: 100000000", "slots: 1000000000", "threads: 9223372036854775807"] {
+        let d = check(&graph(keys)).unwrap_err();
+        assert!(d.iter().any(|f| f.code == Code::OutOfRange && f.message.contains("more than")), "{keys}: {d}");
+    }
+}
+
+#[test]
+fn a_graph_has_a_name() {
+    for name in ["\"\"", "\" \""] {
+        let d = check(&format!("graph: {name}\nnodes: {{ a: {{ use: session.in, kind: text }} }}\n")).unwrap_err();
+        assert!(d.iter().any(|f| f.span.is_some_and(|s| s.line == 1)), "{d}");
+    }
+}

@@ -154,6 +154,13 @@ pub fn outputs(ends: &[End], given: &[String]) -> Result<BTreeMap<String, PathBu
             let hint = "text and events are printed; leave --output out";
             return Err(Failure::usage(format!("there is no audio output for --output {file}"), hint));
         };
+        if file == "-" {
+            let hint = format!(
+                "give a file with --output; a graph writes there with `use: file.out, path: \"-\"` in place of `{}`",
+                end.node
+            );
+            return Err(Failure::usage("standard output is for the transcript and the tables, not for audio", hint));
+        }
         writable(Path::new(file))?;
         if bound.values().any(|p| p == Path::new(file)) {
             return Err(Failure::usage(format!("two outputs go to `{file}`"), "give each a file of its own"));

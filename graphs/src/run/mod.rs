@@ -23,7 +23,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, anyhow};
-use omni_flow::{Engine, Graph, Input, Medium, Plan, Registry, Session};
+use omni_flow::{ABORT_TIMEOUT, Engine, Graph, Input, Medium, Plan, Registry, Session};
 use tokio::task::JoinSet;
 
 use crate::cli::RunArgs;
@@ -292,10 +292,15 @@ impl Running {
         Ok(all)
     }
 
-    /// Stops everything now. What was written stays valid.
+    /// Stops everything now. What was written stays valid. Whoever writes to a reader that stopped reading is left.
     async fn end(mut self) {
-        self.feeders.shutdown().await;
-        self.takers.shutdown().await;
+        let stopped = async {
+            self.feeders.shutdown().await;
+            self.takers.shutdown().await;
+        };
+        if tokio::time::timeout(ABORT_TIMEOUT, stopped).await.is_err() {
+            tracing::warn!("an output is still being written: its reader has stopped reading");
+        }
         if let Err(e) = self.session.abort().await {
             tracing::warn!(error = %e, "not everything let go in time");
         }

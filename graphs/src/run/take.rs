@@ -1,6 +1,6 @@
 //! Takes what comes out of an output: audio to its file, text and events to the terminal, all of it to the report.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, TryLockError};
 
 use omni_flow::{Clock, Event, In, Mono, Payload, Stamp, Terminal};
 use serde_json::{Value, json};
@@ -41,9 +41,17 @@ impl Screen {
             output::json_line(&all);
         }
     }
-    /// Ends an open line.
+    /// Ends an open line. If somebody is writing just now (and perhaps for ever, to a reader that stopped reading), the
+    /// line is theirs: those who end a run never wait for that.
     pub fn close(&self) {
-        self.people(Printer::close);
+        let free = match self.printer.try_lock() {
+            Ok(printer) => Some(printer),
+            Err(TryLockError::Poisoned(e)) => Some(e.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        };
+        if let (false, Some(mut printer)) = (self.json, free) {
+            output::put(&printer.close());
+        }
     }
 }
 

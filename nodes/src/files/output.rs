@@ -1,7 +1,7 @@
 //! `file.out`: writes audio to a WAV or Ogg Opus file while it is made.
 //!
-//! The file is valid at any moment and complete when the stream ends, well or not. A full disk or a path that cannot be
-//! written is an error that names it. `{n}` in the path is the number of the session's writer, from 1; without it, two
+//! What the file held stays until the first audio comes. From then on it is valid at any moment, and complete when the
+//! stream ends, well or not. A full disk or a path that cannot be written is an error that names it, the latter at once. `{n}` in the path is the number of the session's writer, from 1; without it, two
 //! sessions at once are refused. With `gaps: silence`, time without audio is written as silence, up to 60 s at a time.
 
 use std::path::PathBuf;
@@ -17,7 +17,7 @@ use serde::Deserialize;
 use thiserror::Error;
 
 use super::located;
-use super::sink::{Container, Sink};
+use super::sink::{Container, Sink, probe};
 use crate::audio::{any_audio, jumps};
 
 /// The node type.
@@ -140,10 +140,9 @@ impl Node for Writing {
             self.owns = true;
         }
         let mut input: In<Pcm> = cx.input("in")?;
+        let path = self.path.clone();
+        cx.offload(&cx.arrival(), move || probe(&path)).await??;
         let mut sink = None;
-        if let (Some(rate), Some(channels)) = (input.kind().rate, input.kind().channels) {
-            sink = Some(self.create(&cx, (rate, channels)).await?);
-        }
         let mut expected = None;
         loop {
             match input.next().await {
@@ -172,6 +171,11 @@ impl Node for Writing {
                 }
                 Event::Fence(_) => {}
                 Event::End(end) => {
+                    let known = input.kind().rate.zip(input.kind().channels);
+                    if let (None, Terminal::End, Some(format)) = (&sink, &end, known) {
+                        // All went well, and there was nothing to hear.
+                        sink = Some(self.create(&cx, format).await?);
+                    }
                     match sink.take() {
                         Some(s) => cx.offload(&cx.arrival(), move || s.finish()).await??,
                         None => {
@@ -207,8 +211,9 @@ impl Make for FileOut {
             .example("answer: { use: file.out, path: answer.wav, in: voice }")
     }
     fn refine(config: &Self::Config, _: &mut Schema) -> Result<(), OptionError> {
-        if config.path.is_empty() {
-            return Err(OptionError::new("path", "is empty", "name a file, for instance `answer.wav`"));
+        if config.path.is_empty() || config.path.contains('\0') {
+            let words = if config.path.is_empty() { "is empty" } else { "holds a NUL character" };
+            return Err(OptionError::new("path", words, "name a file, for instance `answer.wav`"));
         }
         if !SampleFormat::ALL.iter().any(|f| f.name() == config.encoding) {
             let words = format!("is `{}`", config.encoding);

@@ -63,6 +63,26 @@ pub enum Container {
     Opus(u32),
 }
 
+/// Makes sure that a file can be written at `path`, and changes nothing there. Blocks.
+///
+/// # Errors
+/// [`WriteError::Io`] if it cannot.
+pub fn probe(path: &Path) -> Result<(), WriteError> {
+    let io = |source| WriteError::Io { name: path.display().to_string(), source };
+    let there = match path.metadata() {
+        // Opening a pipe or a device to look would disturb it.
+        Ok(m) if !m.is_file() => return Ok(()),
+        Ok(_) => true,
+        Err(_) if path.as_os_str() == "-" => return Ok(()),
+        Err(_) => false,
+    };
+    File::options().write(true).create(true).truncate(false).open(path).map_err(io)?;
+    if !there {
+        std::fs::remove_file(path).map_err(io)?;
+    }
+    Ok(())
+}
+
 /// A file under way.
 pub struct Sink {
     inner: Inner,
@@ -114,13 +134,10 @@ impl Sink {
                 }
             }
             Container::Opus(bitrate) => {
-                let output: Box<dyn Write + Send> = if stdout {
-                    Box::new(io::stdout())
-                } else {
-                    let file = File::create(path).map_err(|source| WriteError::Io { name: name.clone(), source })?;
-                    Box::new(file)
+                let open = || -> io::Result<Box<dyn Write + Send>> {
+                    Ok(if stdout { Box::new(io::stdout()) } else { Box::new(File::create(path)?) })
                 };
-                Inner::Opus(Box::new(Opus::new(output, name, bitrate, rate, channels, serial)?))
+                Inner::Opus(Box::new(Opus::new(open, name, bitrate, rate, channels, serial)?))
             }
         };
         Ok(Self { inner, rate, channels, frames: 0 })
@@ -163,8 +180,9 @@ impl Sink {
 }
 
 impl Opus {
+    /// `open` is called once the encoder is there: a file that it would not write stays as it is.
     fn new(
-        output: Box<dyn Write + Send>,
+        open: impl FnOnce() -> io::Result<Box<dyn Write + Send>>,
         name: String,
         bitrate: u32,
         rate: u32,
@@ -183,6 +201,7 @@ impl Opus {
         let encoder = OggOpusEncoder::new(config, &OpusTags::default(), serial, PAGE_MS).map_err(encode)?;
         let resampler = Resampler::new(rate, at, usize::from(channels), Quality::Good)
             .map_err(|source| WriteError::Resample { name: name.clone(), source })?;
+        let output = open().map_err(|source| WriteError::Io { name: name.clone(), source })?;
         let mut opus = Self { encoder: Some(encoder), resampler, output, name, scratch: Vec::new() };
         opus.put(&[])?;
         Ok(opus)

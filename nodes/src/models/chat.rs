@@ -15,6 +15,7 @@ use serde::Deserialize;
 use super::files::pick;
 use super::{fetch, look, prompts, remote};
 use crate::catalogue::Task;
+use crate::chat::remote::address;
 use crate::chat::{Builtin, ChatModel, ChatOptions, ChatSlot, Message, Sampling, Step};
 
 /// The node type `model.chat`.
@@ -206,7 +207,11 @@ impl Make for ModelChat {
             // With one output it can be named without its port.
             schema.outputs.retain(|p| p.name != "calls");
         }
-        if config.base_url.is_some() {
+        if let Some(url) = &config.base_url {
+            if let Err(why) = address(url) {
+                let why = why.trim_start_matches("`base-url` ").to_owned();
+                return Err(OptionError::new("base-url", why, "write for instance `http://127.0.0.1:8000/v1`"));
+            }
             // The heavy part is elsewhere: here it is a node that waits for a socket.
             (schema.shared, schema.weight) = (false, Weight::Cheap);
         } else if config.api_key_env.is_some() {

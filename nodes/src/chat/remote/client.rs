@@ -110,21 +110,7 @@ impl RemoteChat {
     /// # Errors
     /// As [`RemoteChat::new`].
     pub fn with_env(config: RemoteConfig, env: impl Fn(&str) -> Option<String>) -> Result<Self, RemoteError> {
-        let bad = |why: String| RemoteError::Config(why);
-        let mut url = Url::parse(&config.base_url).map_err(|e| bad(format!("`base-url` is no address: {e}")))?;
-        if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none() {
-            return Err(bad("`base-url` must begin with http:// or https:// and name a host".into()));
-        }
-        if !url.username().is_empty() || url.password().is_some() {
-            return Err(bad(
-                "`base-url` holds credentials; put the key into a variable and name it in `api-key-env`".into()
-            ));
-        }
-        let path = match url.path().trim_end_matches('/') {
-            "" => "/v1".to_string(),
-            path => path.to_string(),
-        };
-        url.set_path(&format!("{path}/chat/completions"));
+        let url = address(&config.base_url).map_err(RemoteError::Config)?;
         let key = match &config.api_key_env {
             None => None,
             Some(name) => match env(name) {
@@ -137,7 +123,7 @@ impl RemoteChat {
             .connect_timeout(config.connect_timeout)
             .redirect(Policy::none())
             .build()
-            .map_err(|e| bad(format!("the HTTP client cannot be made: {e}")))?;
+            .map_err(|e| RemoteError::Config(format!("the HTTP client cannot be made: {e}")))?;
         Ok(Self { config, url, key, http })
     }
 
@@ -277,7 +263,8 @@ impl RemoteChat {
         let text = String::from_utf8_lossy(&bytes);
         let parsed: Option<Value> = serde_json::from_str(&text).ok();
         let said = parsed.as_ref().and_then(|v| v.pointer("/error/message").or(v.get("message"))?.as_str());
-        let mut body = said.unwrap_or(text.trim()).to_string();
+        // It is shown on terminals: a server must not control them.
+        let mut body = said.unwrap_or(text.trim()).replace(|c: char| c.is_control(), " ");
         if let Some(key) = &self.key {
             body = body.replace(key.as_str(), "[key]");
         }
@@ -430,6 +417,26 @@ impl RemoteStream {
         let reason = if self.stop.hit() { FinishReason::Stop } else { self.reason.unwrap_or(FinishReason::End) };
         self.ready.push_back(RemoteEvent::Done { reason, usage: self.usage });
     }
+}
+
+/// Where a `base-url` leads.
+///
+/// # Errors
+/// Why it leads nowhere, in words.
+pub(crate) fn address(base_url: &str) -> Result<Url, String> {
+    let mut url = Url::parse(base_url).map_err(|e| format!("`base-url` is no address: {e}"))?;
+    if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none() {
+        return Err("`base-url` must begin with http:// or https:// and name a host".into());
+    }
+    if !url.username().is_empty() || url.password().is_some() {
+        return Err("`base-url` holds credentials; put the key into a variable and name it in `api-key-env`".into());
+    }
+    let path = match url.path().trim_end_matches('/') {
+        "" => "/v1".to_string(),
+        path => path.to_string(),
+    };
+    url.set_path(&format!("{path}/chat/completions"));
+    Ok(url)
 }
 
 /// An error with its causes, without the address (which is named beside it).

@@ -9,6 +9,7 @@ mod client;
 mod error;
 mod sse;
 
+pub(crate) use client::address;
 pub use client::{RemoteChat, RemoteConfig, RemoteEvent, RemoteStream};
 pub use error::{RemoteError, Stage};
 pub use sse::{SseError, SseParser};
