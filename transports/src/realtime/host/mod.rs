@@ -305,6 +305,3 @@ fn random() -> u128 {
 fn unix() -> u64 {
     std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |d| d.as_secs())
 }
-
-#[cfg(test)]
-mod tests;

@@ -1,0 +1,5 @@
+//! The Realtime protocol over a graph: without a socket in virtual time, and over real sockets.
+
+mod door;
+mod host;
+mod toy;
