@@ -360,5 +360,4 @@ proptest! {
     }
 }
 
-#[path = "changes.rs"]
 mod changes;
