@@ -1,4 +1,4 @@
-//! Front doors: HTTP and WebSocket in front of a [`Host`](crate::realtime::host::Host).
+//! Front doors: HTTP and WebSocket in front of a [`Host`].
 //!
 //! [`router`] is an [`axum::Router`], so that a graph can be served inside somebody's own service as well as by
 //! `omni-flow run`.

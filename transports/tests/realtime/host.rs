@@ -181,7 +181,7 @@ async fn a_client_that_comes_back_has_missed_nothing() {
     let resumed = c.until("session.resumed").await;
     assert_eq!(resumed["attachment_generation"], 2);
     c.until("rate_limits.updated").await;
-    told.extend(c.told.drain(..));
+    told.append(&mut c.told);
     let seqs: Vec<u64> = told.iter().filter_map(|v| v["server_event_seq"].as_u64()).collect();
     assert_eq!(seqs, (1..=seqs.len() as u64).collect::<Vec<_>>());
     // The token was for once, and a session that is taken over says so.

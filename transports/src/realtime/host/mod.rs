@@ -22,7 +22,7 @@ use tokio::sync::{mpsc, oneshot};
 pub use ends::{Ends, EndsError};
 use engine::Link;
 pub use owner::Out;
-use owner::{Mail, Owner};
+use owner::{Mail, Opened, Owner};
 
 use super::config::capability::Capabilities;
 use super::config::{Defaults, SessionConfig};
@@ -269,16 +269,17 @@ impl Host {
         if updated {
             outlet.tell(ServerEvent::SessionUpdated { session: view() });
         }
-        let (mailbox, mail) = mpsc::channel(16);
-        let owner = Owner::new(session, link, outlet, lease, credential, self.clock.clone(), mail, out.clone());
-        self.sessions.lock().insert(id.clone(), mailbox.clone());
+        let (tx, mailbox) = mpsc::channel(16);
+        let (clock, out) = (self.clock.clone(), out.clone());
+        let owner = Owner::new(Opened { session, link, outlet, lease, credential, clock, mailbox, out });
+        self.sessions.lock().insert(id.clone(), tx.clone());
         let host = self.clone();
         tokio::spawn(async move {
             // However it ends, its name leaves the list.
             let _listed = Listed { host, id };
             owner.run(effects).await;
         });
-        Ok((1, mailbox))
+        Ok((1, tx))
     }
 }
 

@@ -57,7 +57,8 @@ struct Attached {
     out: mpsc::Sender<Out>,
 }
 
-pub(super) struct Owner {
+/// A session that was just opened, and the socket that it was opened for.
+pub(super) struct Opened {
     pub(super) session: Session,
     pub(super) link: Link,
     pub(super) outlet: Outlet,
@@ -65,6 +66,17 @@ pub(super) struct Owner {
     pub(super) credential: Option<Credential>,
     pub(super) clock: Clock,
     pub(super) mailbox: mpsc::Receiver<Mail>,
+    pub(super) out: mpsc::Sender<Out>,
+}
+
+pub(super) struct Owner {
+    session: Session,
+    link: Link,
+    outlet: Outlet,
+    lease: Lease,
+    credential: Option<Credential>,
+    clock: Clock,
+    mailbox: mpsc::Receiver<Mail>,
     generation: u64,
     attached: Option<Attached>,
     /// An operation is under way, as the lease knows it.
@@ -74,16 +86,8 @@ pub(super) struct Owner {
 }
 
 impl Owner {
-    pub(super) fn new(
-        session: Session,
-        link: Link,
-        outlet: Outlet,
-        lease: Lease,
-        credential: Option<Credential>,
-        clock: Clock,
-        mailbox: mpsc::Receiver<Mail>,
-        out: mpsc::Sender<Out>,
-    ) -> Self {
+    pub(super) fn new(opened: Opened) -> Self {
+        let Opened { session, link, outlet, lease, credential, clock, mailbox, out } = opened;
         let attached = Some(Attached { generation: 1, out });
         Self {
             session,
