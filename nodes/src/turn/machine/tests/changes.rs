@@ -238,8 +238,9 @@ fn detected(
                 let run = |k: usize| (from..=k).rev().take_while(|j| speech(*j)).last().map(|j| parts[j].start);
                 let long = |k: &usize| run(*k).is_some_and(|r| parts[*k].end - r >= parts[*k].rules.min_speech);
                 let begins = (from..parts.len()).find(long);
-                for k in from..begins.unwrap_or(parts.len()) {
-                    *kept = (*kept).max(run(k).unwrap_or(parts[k].end).saturating_sub(parts[k].rules.prefix));
+                let until = begins.unwrap_or(parts.len());
+                for (k, part) in parts.iter().enumerate().take(until).skip(from) {
+                    *kept = (*kept).max(run(k).unwrap_or(part.end).saturating_sub(part.rules.prefix));
                 }
                 let k = begins?;
                 let start = run(k)?.saturating_sub(parts[k].rules.prefix).max(*reset).max(*kept);
