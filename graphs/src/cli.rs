@@ -101,7 +101,7 @@ Graphs that come with it (each file begins with what it does and how to change i
 How a session runs:
   A recording (any rate and channel count) is fed into the graph's audio `session.in` at its own
   pace, as a microphone would, in chunks of 20 ms; then the input ends and what is under way comes
-  out. Text goes to the text `session.in`; one for signals stays silent. Audio of the `session.out`
+  out. Text goes to the text `session.in`; one for signals stays silent. Audio of `session.out`
   goes to --output while it is made; text and events are printed as they arrive. A graph without
   client ends that has one `file.in` or `file.out` takes --input and --output as their path.
   Ctrl-C ends the input and lets the answer come out (at most 10 s); a second one stops at once.
