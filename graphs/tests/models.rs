@@ -226,7 +226,7 @@ speech.turn
 
 inputs
   in       audio 16000 mono f32  windows with their speech probability, as `speech.vad` gives them; a last one ends the turn
-  control  signal                from a client: `turn.config` changes the rules, `turn.clear` drops what was said, both from `at` (a sample) on
+  control  signal                from a client: `turn.config` changes the rules, `turn.clear` drops what was said, both from `at` (a sample) on (optional)
 
 outputs
   utterance  audio 16000 mono f32  each whole utterance, prefix padding included

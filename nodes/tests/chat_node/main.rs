@@ -105,7 +105,7 @@ fn yaml(url: &str, more: &str, window: &str) -> String {
 
 async fn start(text: &str) -> Result<Graph, String> {
     let file = GraphFile::parse("test.yaml", text).unwrap_or_else(|d| panic!("{d}"));
-    let plan = file.check(&registry().unwrap(), &CheckCx::default()).unwrap_or_else(|d| panic!("{d}")).0;
+    let plan = file.check(&registry().unwrap(), &CheckCx::default()).map_err(|d| d.to_string())?.0;
     let engine = Engine::builder().clock(Clock::tokio()).inline().build().unwrap();
     engine.start(plan).await.map_err(|e| e.to_string())
 }
