@@ -8,7 +8,7 @@
 //! |---|---|
 //! | [`audio`], [`input`], [`output`] | why audio is refused, and its level; a client's audio in, an answer's audio out |
 //! | [`units`] | whole units for the model, and how long it may go on over silence |
-//! | [`overlap`] | what to do with speech under an answer |
+//! | [`overlap`], [`short_acks`] | what to do with speech under an answer |
 //! | [`ledger`], [`marks`], [`answer`] | how much was heard, which text that is, what of it counts |
 //! | [`items`] | the conversation and what the model may see of it |
 //! | [`journal`], [`token`] | what a client that comes back is told again, and how it proves to be the one |
@@ -26,5 +26,6 @@ pub mod outbox;
 pub mod output;
 pub mod overlap;
 pub mod pending;
+pub mod short_acks;
 pub mod token;
 pub mod units;
