@@ -94,8 +94,7 @@ impl Link {
             GraphCommand::Audio { samples, holds } => self.feed(Feed::Audio(samples, holds)),
             GraphCommand::Commit => self.feed(Feed::Commit),
             GraphCommand::Clear => {
-                let held = self.shared.feed.lock().clear();
-                self.shared.tell_taken(held);
+                self.shared.feed.lock().clear();
                 self.feed(Feed::Control("turn.clear", Map::new()));
             }
             GraphCommand::Detect(detection) => self.feed(Feed::Control("turn.config", rules(detection.as_ref()))),
@@ -168,12 +167,6 @@ impl Shared {
         // The owner is gone: so is everybody who would hear of it.
         let _ = self.events.send(event).await;
     }
-    /// Tells of bytes that are free again. If the queue is full they stay counted a little longer than they are held.
-    fn tell_taken(&self, bytes: u64) {
-        if bytes > 0 {
-            let _ = self.events.try_send(GraphEvent::Taken(bytes));
-        }
-    }
 }
 
 /// The rules of turns as the graph's nodes read them.
@@ -217,6 +210,10 @@ async fn feed(shared: Arc<Shared>, mut ins: Ins) {
                     shared.tell(GraphEvent::Taken(holds)).await;
                 }
                 sent
+            }
+            Some(Feed::Freed(bytes)) => {
+                shared.tell(GraphEvent::Taken(bytes)).await;
+                Ok(Sent::Queued)
             }
             Some(Feed::Commit) => ins.mic.send_last(Pcm::mono(INPUT_RATE_HZ, Vec::new())).await,
             Some(Feed::Control(name, mut data)) => match &mut ins.control {

@@ -16,6 +16,8 @@ pub(super) enum Feed {
     Commit,
     /// A named signal for the rules of turns, as JSON without its place.
     Control(&'static str, serde_json::Map<String, serde_json::Value>),
+    /// So many bytes of pending input are free again: their audio is void.
+    Freed(u64),
     /// A question, and what it answers.
     Question(Stamp, Signal),
 }
@@ -23,35 +25,40 @@ pub(super) enum Feed {
 /// The queue in front of a graph. Its audio is bounded by the session that fills it; everything else is bounded by that
 /// session's pending commits, by its one answer at a time, and by a clear taking the place of what it makes void.
 #[derive(Debug, Default)]
-pub(super) struct Queue(VecDeque<Feed>);
+pub(super) struct Queue {
+    waits: VecDeque<Feed>,
+    /// Bytes that void audio held, not told yet.
+    freed: u64,
+}
 
 impl Queue {
     pub(super) fn push(&mut self, feed: Feed) {
-        match (feed, self.0.back_mut()) {
+        match (feed, self.waits.back_mut()) {
             (Feed::Audio(more, n), Some(Feed::Audio(samples, held))) if samples.len() + more.len() <= PIECE => {
                 samples.extend_from_slice(&more);
                 *held += n;
             }
             // The newest rules and the newest clear are the ones that hold.
             (Feed::Control(name, data), Some(Feed::Control(before, old))) if *before == name => *old = data,
-            (feed, _) => self.0.push_back(feed),
+            (feed, _) => self.waits.push_back(feed),
         }
     }
-    /// Audio that no commit has taken is void; gives the bytes that it held.
-    pub(super) fn clear(&mut self) -> u64 {
-        let mut held = 0;
-        while let Some(Feed::Audio(_, n)) = self.0.back() {
-            held += n;
-            self.0.pop_back();
+    /// Audio that no commit has taken is void; the bytes that it held come out as [`Feed::Freed`].
+    pub(super) fn clear(&mut self) {
+        while let Some(Feed::Audio(_, n)) = self.waits.back() {
+            self.freed += n;
+            self.waits.pop_back();
         }
-        held
     }
     /// Every question that waits is void.
     pub(super) fn void(&mut self) {
-        self.0.retain(|f| !matches!(f, Feed::Question(..)));
+        self.waits.retain(|f| !matches!(f, Feed::Question(..)));
     }
     pub(super) fn pop(&mut self) -> Option<Feed> {
-        self.0.pop_front()
+        match std::mem::take(&mut self.freed) {
+            0 => self.waits.pop_front(),
+            freed => Some(Feed::Freed(freed)),
+        }
     }
 }
 
@@ -80,7 +87,9 @@ mod tests {
         q.push(Feed::Commit);
         q.push(Feed::Audio(vec![0.0; 16_000], 5));
         q.push(Feed::Audio(vec![0.0; 20], 40));
-        assert_eq!((q.clear(), q.clear()), (45, 0));
+        q.clear();
+        q.clear();
+        assert!(matches!(q.pop(), Some(Feed::Freed(45))), "told once, and not lost");
         assert!(matches!((q.pop(), q.pop(), q.pop()), (Some(Feed::Audio(..)), Some(Feed::Commit), None)));
     }
 }
