@@ -15,6 +15,7 @@ use axum::http::HeaderMap;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Json, Router};
+use omni_flow::{Clock, Graph};
 use serde_json::{Value, json};
 
 pub use error::HttpError;
@@ -29,7 +30,11 @@ use crate::realtime::wire::profile::Profile;
 #[derive(Clone)]
 pub struct Door {
     /// The graph.
-    pub host: Arc<Host>,
+    pub graph: Graph,
+    /// The clock of its engine.
+    pub clock: Clock,
+    /// Its Realtime sessions; `None` if it is none to talk with.
+    pub host: Option<Arc<Host>>,
     /// Its name, as `/v1/models` lists it.
     pub model: String,
     /// Who may come in.
@@ -76,6 +81,7 @@ fn open(door: Door, query: Query, headers: &HeaderMap, upgrade: WebSocketUpgrade
     if let Err(e) = door.gate.admit(headers, &offered) {
         return HttpError::from(e).into_response();
     }
+    let Some(host) = door.host else { return HttpError::not_bound("Realtime API").into_response() };
     let beta = offered.iter().any(|p| p.starts_with("openai-beta."))
         || headers.get("openai-beta").is_some_and(|v| v.to_str().is_ok_and(|v| v.contains("realtime=v1")));
     let profile = match (duplex, beta) {
@@ -86,7 +92,7 @@ fn open(door: Door, query: Query, headers: &HeaderMap, upgrade: WebSocketUpgrade
     let hello = Hello { profile, autostart: query.autostart && !query.resume, model: query.model };
     let upgrade = upgrade.max_message_size(door.limits.frame).max_frame_size(door.limits.frame);
     let upgrade = if offered.iter().any(|p| p == "realtime") { upgrade.protocols(["realtime"]) } else { upgrade };
-    upgrade.on_upgrade(move |socket| socket::serve(door.host, hello, socket, door.limits))
+    upgrade.on_upgrade(move |socket| socket::serve(host, hello, socket, door.limits))
 }
 
 /// One entry of `/v1/models`.
@@ -96,7 +102,7 @@ fn entry(door: &Door) -> Value {
         "object": "model",
         "created": 0,
         "owned_by": "omni-flow",
-        "capabilities": door.host.capabilities().to_json(),
+        "capabilities": door.host.as_ref().map_or(json!({}), |h| h.capabilities().to_json()),
     })
 }
 
@@ -115,7 +121,8 @@ async fn model(State(door): State<Door>, Path(id): Path<String>, headers: Header
 }
 
 async fn health(State(door): State<Door>) -> Json<Value> {
-    let nodes: serde_json::Map<String, Value> = door.host.nodes().map(|n| (n.to_owned(), "ready".into())).collect();
+    let nodes: serde_json::Map<String, Value> =
+        door.graph.plan().nodes.iter().map(|n| (n.name.clone(), "ready".into())).collect();
     Json(json!({"status": "ok", "graph": door.model, "nodes": nodes}))
 }
 

@@ -6,6 +6,7 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use futures_util::{SinkExt as _, StreamExt as _};
+use omni_flow::Clock;
 use omni_flow_transports::door::{self, Door, Gate};
 use omni_flow_transports::realtime::host::{self, Host};
 use serde_json::{Value, json};
@@ -22,8 +23,14 @@ async fn serve(gate: Gate) -> (Arc<Host>, String) {
     let host = toy::host(host::Limits::default()).await;
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap().to_string();
-    let door =
-        Door { host: host.clone(), model: "toy".to_owned(), gate: Arc::new(gate), limits: door::Limits::default() };
+    let door = Door {
+        graph: host.graph().clone(),
+        clock: Clock::tokio(),
+        host: Some(host.clone()),
+        model: "toy".to_owned(),
+        gate: Arc::new(gate),
+        limits: door::Limits::default(),
+    };
     tokio::spawn(async move { axum::serve(listener, door::router(door)).await });
     (host, address)
 }

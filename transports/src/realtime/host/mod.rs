@@ -118,9 +118,9 @@ impl Host {
     pub fn capabilities(&self) -> &Capabilities {
         &self.capabilities
     }
-    /// The names of its nodes.
-    pub fn nodes(&self) -> impl Iterator<Item = &str> {
-        self.graph.plan().nodes.iter().map(|n| n.name.as_str())
+    /// The graph.
+    pub fn graph(&self) -> &Graph {
+        &self.graph
     }
     /// Ends all sessions; each client is told.
     pub async fn shutdown(&self) {
