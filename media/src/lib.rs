@@ -9,6 +9,7 @@
 //! | [`levels`] | RMS, peak, meters, bounds of speech |
 //! | [`resample`] | one streaming resampler per stream |
 //! | [`opus`], [`ogg_opus`] | Opus packets with loss concealment; Ogg files |
+//! | [`encode`], [`mod@stretch`] | whole clips as WAV, FLAC, MP3 or Opus; a clip at another speed and the same pitch |
 //! | [`mel`] | the log-mel spectrogram that Whisper hears |
 //!
 //! Samples in work are interleaved `f32` with full scale [-1, 1]. Every parser takes bytes from outside: it is bounded in
@@ -40,7 +41,9 @@ pub mod pcm;
 pub mod wav;
 
 // Codecs and signal processing.
+pub mod encode;
 pub mod mel;
 pub mod ogg_opus;
 pub mod opus;
 pub mod resample;
+pub mod stretch;
