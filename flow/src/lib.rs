@@ -158,7 +158,7 @@ pub use edge::{EdgeCounts, EdgeStats, Terminal};
 pub use engine::{Engine, EngineBuilder, Graph, StartError};
 pub use error::{ErrorKind, RunError};
 pub use file::{
-    Code, Diagnostic, Diagnostics, Entry, Explained, GraphFile, Layer, Layers, Scalar, Severity, Source, Sources, Span,
+    Code, Diagnostic, Diagnostics, Entry, Explained, GraphFile, Layer, Layers, Scalar, SecretError, Severity, Source, Sources, Span,
     Tree, Value,
 };
 pub use lane::{Epoch, Epochs, Lane, MAX_LANES};

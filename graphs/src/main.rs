@@ -10,6 +10,7 @@ mod nodes;
 mod output;
 mod registry;
 mod run;
+mod serve;
 mod shell;
 
 use std::process::ExitCode;

@@ -19,6 +19,7 @@ mod restart;
 mod svg;
 
 pub use check::{CheckCx, Warnings};
+pub(crate) use keys::duration;
 pub use describe::{Described, DescribedEdge, DescribedNode};
 
 use std::path::PathBuf;

@@ -34,6 +34,7 @@ impl Default for Limits {
 const BINARY: &str = "\"a binary frame\"";
 
 pub(super) async fn serve(host: Arc<Host>, hello: Hello, socket: WebSocket, limits: Limits) {
+    let _present = host.present();
     let (mut sink, mut stream) = socket.split();
     let (tx, messages) = mpsc::channel(1);
     let (out, mut rx) = mpsc::channel(1);

@@ -154,7 +154,7 @@ async fn places_come_back_however_a_client_goes() {
     let error = full.until("error").await;
     assert_eq!((&error["error"]["code"], &error["error"]["retryable"]), (&json!("resource_exhausted"), &json!(true)));
     assert_eq!(full.rest().await, ["close"]);
-    host.shutdown().await;
+    host.drain(Duration::ZERO).await;
     assert_eq!(a.rest().await.last().unwrap(), "close");
     empty(&host).await;
 }

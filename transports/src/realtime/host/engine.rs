@@ -67,6 +67,10 @@ impl Link {
         let (mut takers, mut feeder) = (JoinSet::new(), JoinSet::new());
         let control = ends.control.as_ref().and_then(|n| session.input(n));
         let ask = ends.ask.as_ref().and_then(|n| session.input(n));
+        if ask.is_some() {
+            // From the beginning, so that nothing in the graph answers by itself what this session will ask.
+            shared.feed.lock().push(Feed::Own);
+        }
         if let Some(mic) = session.input(&ends.mic) {
             feeder.spawn(feed(shared.clone(), Ins { mic, control, ask }));
         }
@@ -223,6 +227,10 @@ async fn feed(shared: Arc<Shared>, mut ins: Ins) {
                     let data = Value::Object(data).to_string().into();
                     control.send(Signal::Named { name: name.into(), data }).await
                 }
+            },
+            Some(Feed::Own) => match &mut ins.ask {
+                None => Ok(Sent::Queued),
+                Some(ask) => ask.send(prompt::own()).await,
             },
             Some(Feed::Question(stamp, question)) => match &mut ins.ask {
                 None => Ok(Sent::Queued),

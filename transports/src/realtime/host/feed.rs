@@ -20,6 +20,8 @@ pub(super) enum Feed {
     Freed(u64),
     /// A question, and what it answers.
     Question(Stamp, Signal),
+    /// The conversation is the client's.
+    Own,
 }
 
 /// The queue in front of a graph. Its audio is bounded by the session that fills it; everything else is bounded by that

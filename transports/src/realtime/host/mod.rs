@@ -12,12 +12,13 @@ mod prompt;
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use omni_flow::{Clock, Graph, OpenError};
 use parking_lot::Mutex;
 use serde_json::{Map, Value};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 
 pub use ends::{Ends, EndsError};
 use engine::Link;
@@ -55,6 +56,8 @@ pub struct Limits {
     pub lease: lease::Limits,
     /// The longest life of a session, in seconds, as `expires_at` tells it.
     pub life_s: u64,
+    /// Further short acknowledgements, beside the built-in ones.
+    pub short_acks: Vec<String>,
 }
 
 impl Default for Limits {
@@ -68,6 +71,7 @@ impl Default for Limits {
             conversation: items::Limits::default(),
             lease: lease::Limits::default(),
             life_s: 24 * 3600,
+            short_acks: Vec::new(),
         }
     }
 }
@@ -92,6 +96,19 @@ pub struct Host {
     defaults: Defaults,
     limits: Limits,
     sessions: Mutex<HashMap<Arc<str>, mpsc::Sender<Mail>>>,
+    /// Sessions and sockets there are.
+    present: watch::Sender<usize>,
+    /// Nobody is let in any more.
+    closing: AtomicBool,
+}
+
+/// A session or a socket that is there, as long as this is kept.
+pub struct Present(Arc<Host>);
+
+impl Drop for Present {
+    fn drop(&mut self) {
+        self.0.present.send_modify(|n| *n -= 1);
+    }
 }
 
 impl Host {
@@ -107,8 +124,17 @@ impl Host {
         limits: Limits,
     ) -> Result<Arc<Self>, EndsError> {
         let ends = Ends::of(graph.plan())?;
-        let sessions = Mutex::default();
-        Ok(Arc::new(Self { graph, clock, ends, capabilities, defaults, limits, sessions }))
+        Ok(Arc::new(Self {
+            graph,
+            clock,
+            ends,
+            capabilities,
+            defaults,
+            limits,
+            sessions: Mutex::default(),
+            present: watch::Sender::new(0),
+            closing: AtomicBool::new(false),
+        }))
     }
     /// Sessions that are open now.
     pub fn sessions(&self) -> usize {
@@ -122,12 +148,30 @@ impl Host {
     pub fn graph(&self) -> &Graph {
         &self.graph
     }
-    /// Ends all sessions; each client is told.
-    pub async fn shutdown(&self) {
-        let all: Vec<_> = self.sessions.lock().values().cloned().collect();
-        for mailbox in all {
+    /// Somebody is there: a drain waits for it.
+    pub fn present(self: &Arc<Self>) -> Present {
+        self.present.send_modify(|n| *n += 1);
+        Present(self.clone())
+    }
+    /// Ends all sessions in order; each client is told. Nobody is let in any more, what is idle ends at once, and an answer
+    /// under way may go on for `limit`. Gives true once nobody is left.
+    ///
+    /// # Cancel safety
+    /// Dropped, what was told stays told: nobody is let in.
+    pub async fn drain(&self, limit: Duration) -> bool {
+        self.closing.store(true, Ordering::Relaxed);
+        let mut present = self.present.subscribe();
+        let all = || self.sessions.lock().values().cloned().collect::<Vec<_>>();
+        for mailbox in all() {
+            let _ = mailbox.send(Mail::Drain).await;
+        }
+        if self.clock.timeout(limit, present.wait_for(|n| *n == 0)).await.is_some() {
+            return true;
+        }
+        for mailbox in all() {
             let _ = mailbox.send(Mail::Shutdown).await;
         }
+        self.clock.timeout(owner::FAREWELL, present.wait_for(|n| *n == 0)).await.is_some()
     }
     fn now(&self) -> Duration {
         Duration::from_nanos(self.clock.now().0)
@@ -232,6 +276,10 @@ impl Host {
         out: &mpsc::Sender<Out>,
         updated: bool,
     ) -> Result<(u64, mpsc::Sender<Mail>), Refusal> {
+        if self.closing.load(Ordering::Relaxed) {
+            let message = "the server is stopping; open a session with another one, or in a moment";
+            return Err(Refusal::new(Code::ResourceExhausted, message));
+        }
         let config = SessionConfig::open(hello.profile, given, &self.capabilities, &self.defaults)?;
         let link = Link::open(&self.graph, &self.ends, &self.clock).map_err(|e| match e {
             OpenError::Full { limit, .. } => Refusal::capacity(limit),
@@ -253,7 +301,7 @@ impl Host {
             traits: self.ends.traits(),
             ids: Ids::new(seed),
             expires_at: unix() + self.limits.life_s,
-            short_acks: Vec::new(),
+            short_acks: self.limits.short_acks.clone(),
             pending: self.limits.pending,
             conversation: self.limits.conversation,
         });
@@ -273,8 +321,14 @@ impl Host {
         let (clock, out) = (self.clock.clone(), out.clone());
         let owner = Owner::new(Opened { session, link, outlet, lease, credential, clock, mailbox, out });
         self.sessions.lock().insert(id.clone(), tx.clone());
+        if self.closing.load(Ordering::Relaxed) {
+            // A drain began meanwhile and did not see it.
+            let _ = tx.try_send(Mail::Drain);
+        }
         let host = self.clone();
+        let present = self.present();
         tokio::spawn(async move {
+            let _present = present;
             // However it ends, its name leaves the list.
             let _listed = Listed { host, id };
             owner.run(effects).await;

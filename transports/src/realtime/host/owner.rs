@@ -18,7 +18,7 @@ use crate::realtime::wire::server::ServerEvent;
 use crate::realtime::wire::server::session::{Expiry, Resync};
 
 /// The longest that the last events wait for their reader.
-const FAREWELL: Duration = Duration::from_secs(5);
+pub(super) const FAREWELL: Duration = Duration::from_secs(5);
 
 /// For the socket.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,6 +37,8 @@ pub(super) enum Mail {
     Gone(u64),
     /// A client comes back.
     Resume(Claim, mpsc::Sender<Out>, oneshot::Sender<Result<u64, Refusal>>),
+    /// The server would like to stop: the session ends as soon as it is idle.
+    Drain,
     /// The server stops.
     Shutdown,
 }
@@ -81,6 +83,8 @@ pub(super) struct Owner {
     attached: Option<Attached>,
     /// An operation is under way, as the lease knows it.
     busy: bool,
+    /// It ends as soon as it is idle.
+    draining: bool,
     /// It is over: this is why.
     over: Option<String>,
 }
@@ -100,6 +104,7 @@ impl Owner {
             generation: 1,
             attached,
             busy: false,
+            draining: false,
             over: None,
         }
     }
@@ -190,6 +195,9 @@ impl Owner {
             }
             self.busy = busy;
         }
+        if self.draining && !busy && !self.outlet.waits() && self.over.is_none() {
+            self.end("shutdown");
+        }
         if self.attached.is_none() {
             // Nobody reads: what is told goes into the journal alone.
             let now = self.now();
@@ -207,6 +215,7 @@ impl Owner {
             }
             Mail::Gone(_) => self.detach(),
             Mail::Resume(claim, out, reply) => self.resume(&claim, out, reply),
+            Mail::Drain => self.draining = true,
             Mail::Shutdown => self.end("shutdown"),
         }
     }

@@ -8,6 +8,11 @@ use crate::realtime::machine::{AnswerPart, Message, Prompt};
 /// The name of a question.
 const PROMPT: &str = "chat.prompt";
 
+/// Says that the conversation is the client's.
+pub(super) fn own() -> Signal {
+    Signal::Named { name: "chat.own".into(), data: "{}".into() }
+}
+
 /// A question as a node reads it: messages, tools and options in the shape of the stock chat API, and what only this
 /// protocol has.
 pub(super) fn signal(prompt: &Prompt) -> Signal {
