@@ -6,7 +6,9 @@
 mod asked;
 mod ends;
 mod engine;
+mod facts;
 mod feed;
+mod heard;
 mod owner;
 mod prompt;
 
@@ -21,6 +23,7 @@ use tokio::sync::{mpsc, oneshot};
 
 pub use ends::{Ends, EndsError};
 use engine::Link;
+pub use facts::{FactsError, facts};
 pub use owner::Out;
 use owner::{Mail, Opened, Owner};
 
@@ -55,6 +58,10 @@ pub struct Limits {
     pub lease: lease::Limits,
     /// The longest life of a session, in seconds, as `expires_at` tells it.
     pub life_s: u64,
+    /// Units of silence in a row that a model is given to go on speaking.
+    pub silence_units: u32,
+    /// Between two looks at what does not let go of a session that has ended.
+    pub reaper: Duration,
 }
 
 impl Default for Limits {
@@ -68,6 +75,8 @@ impl Default for Limits {
             conversation: items::Limits::default(),
             lease: lease::Limits::default(),
             life_s: 24 * 3600,
+            silence_units: 8,
+            reaper: Duration::from_secs(5),
         }
     }
 }
@@ -233,7 +242,7 @@ impl Host {
         updated: bool,
     ) -> Result<(u64, mpsc::Sender<Mail>), Refusal> {
         let config = SessionConfig::open(hello.profile, given, &self.capabilities, &self.defaults)?;
-        let link = Link::open(&self.graph, &self.ends, &self.clock).map_err(|e| match e {
+        let link = Link::open(&self.graph, &self.ends, &self.clock, self.capabilities.native()).map_err(|e| match e {
             OpenError::Full { limit, .. } => Refusal::capacity(limit),
             e => Refusal::new(Code::EngineError, e.to_string()),
         })?;
@@ -256,6 +265,8 @@ impl Host {
             short_acks: Vec::new(),
             pending: self.limits.pending,
             conversation: self.limits.conversation,
+            silence_units: self.limits.silence_units,
+            configured: updated,
         });
         let journal = credential.is_some().then_some(self.limits.journal);
         let mut outlet = Outlet::new(hello.profile, id.clone(), self.limits.outbox, journal, seed);
@@ -270,8 +281,8 @@ impl Host {
             outlet.tell(ServerEvent::SessionUpdated { session: view() });
         }
         let (tx, mailbox) = mpsc::channel(16);
-        let (clock, out) = (self.clock.clone(), out.clone());
-        let owner = Owner::new(Opened { session, link, outlet, lease, credential, clock, mailbox, out });
+        let (clock, out, reaper) = (self.clock.clone(), out.clone(), self.limits.reaper);
+        let owner = Owner::new(Opened { session, link, outlet, lease, credential, clock, mailbox, out, reaper });
         self.sessions.lock().insert(id.clone(), tx.clone());
         let host = self.clone();
         tokio::spawn(async move {

@@ -1,6 +1,7 @@
 //! The owner of one session: a task with one mailbox, through which everything about the session passes in order.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use omni_flow::Clock;
@@ -55,6 +56,8 @@ enum Next {
 struct Attached {
     generation: u64,
     out: mpsc::Sender<Out>,
+    /// It has been told of the session and of its new token.
+    told: Arc<AtomicBool>,
 }
 
 /// A session that was just opened, and the socket that it was opened for.
@@ -67,6 +70,8 @@ pub(super) struct Opened {
     pub(super) clock: Clock,
     pub(super) mailbox: mpsc::Receiver<Mail>,
     pub(super) out: mpsc::Sender<Out>,
+    /// Between two looks at what does not let go.
+    pub(super) reaper: Duration,
 }
 
 pub(super) struct Owner {
@@ -77,6 +82,9 @@ pub(super) struct Owner {
     credential: Option<Credential>,
     clock: Clock,
     mailbox: mpsc::Receiver<Mail>,
+    reaper: Duration,
+    /// When the user last gave input, or the model began to wait for it.
+    fed: Duration,
     generation: u64,
     attached: Option<Attached>,
     /// An operation is under way, as the lease knows it.
@@ -87,8 +95,8 @@ pub(super) struct Owner {
 
 impl Owner {
     pub(super) fn new(opened: Opened) -> Self {
-        let Opened { session, link, outlet, lease, credential, clock, mailbox, out } = opened;
-        let attached = Some(Attached { generation: 1, out });
+        let Opened { session, link, outlet, lease, credential, clock, mailbox, out, reaper } = opened;
+        let attached = Some(Attached { generation: 1, out, told: Arc::default() });
         Self {
             session,
             link,
@@ -97,6 +105,8 @@ impl Owner {
             credential,
             clock,
             mailbox,
+            reaper,
+            fed: Duration::ZERO,
             generation: 1,
             attached,
             busy: false,
@@ -112,10 +122,10 @@ impl Owner {
         while self.over.is_none() {
             self.step().await;
         }
-        let Self { mut session, link, mut outlet, attached, over, clock, .. } = self;
+        let Self { mut session, link, mut outlet, attached, over, clock, reaper, .. } = self;
         let reason = over.unwrap_or_default();
-        if let Err(e) = link.close().await {
-            tracing::warn!(session = &**session.id(), error = %e, "not everything let go in time");
+        if !link.close(reaper).await {
+            tracing::warn!(session = &**session.id(), "not everything let go in time; its place comes back once it has");
         }
         outlet.close(match reason.as_str() {
             r if r == Expiry::IdleTtl.as_str() => expired(&session, Expiry::IdleTtl),
@@ -147,8 +157,9 @@ impl Owner {
     }
     async fn next(&mut self) -> Next {
         let now = self.now();
-        let deadline = self.lease.next_deadline().map(|d| d.saturating_sub(now));
-        let Self { mailbox, link, outlet, attached, clock, .. } = self;
+        let starves = self.session.hungry().map(|unit| self.fed.saturating_add(unit));
+        let deadline = self.lease.next_deadline().into_iter().chain(starves).min().map(|d| d.saturating_sub(now));
+        let Self { mailbox, link, outlet, attached, clock, session, .. } = self;
         let alarm = async {
             match deadline {
                 Some(left) => clock.sleep(left).await,
@@ -168,6 +179,9 @@ impl Owner {
             permit = room => match permit {
                 Some(permit) => {
                     if let Some(sent) = outlet.next(Duration::from_nanos(clock.now().0)) {
+                        if let Some(response) = &sent.audio_of {
+                            session.sent(response);
+                        }
                         permit.send(Out::Text(sent.text));
                     }
                     Next::Room
@@ -193,7 +207,11 @@ impl Owner {
         if self.attached.is_none() {
             // Nobody reads: what is told goes into the journal alone.
             let now = self.now();
-            while self.outlet.next(now).is_some() {}
+            while let Some(sent) = self.outlet.next(now) {
+                if let Some(response) = &sent.audio_of {
+                    self.session.sent(response);
+                }
+            }
         }
     }
     fn mail(&mut self, mail: Mail) {
@@ -219,6 +237,9 @@ impl Owner {
             _ => Use::Signal,
         };
         self.lease.note(self.now(), used);
+        if used == Use::Append {
+            self.fed = self.now();
+        }
         self.link.touch();
         if let ClientEvent::EventAck(seq) = incoming.event {
             if let Err(e) = self.outlet.acknowledge(i64::try_from(seq).unwrap_or(i64::MAX)) {
@@ -236,7 +257,11 @@ impl Owner {
         if matches!(event, GraphEvent::Answer { .. }) {
             self.lease.note(self.now(), Use::ModelOutput);
         }
+        let full = self.session.hungry().is_none();
         let effects = self.session.graph(event);
+        if full && self.session.hungry().is_some() {
+            self.fed = self.now();
+        }
         self.act(effects);
     }
     fn act(&mut self, effects: Vec<Effect>) {
@@ -260,6 +285,11 @@ impl Owner {
         self.over.get_or_insert_with(|| reason.to_owned());
     }
     fn alarm(&mut self) {
+        let now = self.now();
+        if self.session.hungry().is_some_and(|unit| now >= self.fed.saturating_add(unit)) {
+            let effects = self.session.starve();
+            self.act(effects);
+        }
         match self.lease.expired(self.now()) {
             Some(Expired::Idle) => self.end(Expiry::IdleTtl.as_str()),
             Some(Expired::Grace) => self.end(Expiry::DisconnectGrace.as_str()),
@@ -292,6 +322,9 @@ impl Owner {
             let message = "this session cannot be resumed; open another one";
             return Err(Refusal::new(Code::UnsupportedSessionResume, message));
         };
+        if self.attached.as_ref().is_some_and(|a| a.told.load(Ordering::Relaxed)) {
+            credential.delivered();
+        }
         if !credential.accepts(&claim.resume_token) {
             let message = "the token is not the newest one of this session";
             return Err(Refusal::new(Code::InvalidResumeToken, message).about("resume_token"));
@@ -323,7 +356,6 @@ impl Owner {
             Ok(None) => return Err(Refusal::new(Code::InvalidResumeToken, "the token has been used")),
             Err(e) => return Err(Refusal::new(Code::RuntimeResumeFailed, e.to_string())),
         };
-        credential.delivered();
         if let Some(old) = self.attached.take() {
             let replaced = ServerEvent::SessionReplaced {
                 session_id: self.session.id().to_string(),
@@ -351,19 +383,21 @@ impl Owner {
         }
         self.lease.attach(now);
         let generation = self.generation;
-        self.attached = Some(Attached { generation, out: replayed(first, out) });
+        let told = Arc::new(AtomicBool::new(false));
+        self.attached = Some(Attached { generation, out: replayed(first, out, told.clone()), told });
         Ok(generation)
     }
 }
 
-/// A sender behind which what is sent comes after `first`, however much that is.
-fn replayed(first: Vec<Arc<str>>, out: mpsc::Sender<Out>) -> mpsc::Sender<Out> {
+/// A sender behind which what is sent comes after `first`, however much that is. `told` once the first of it was taken.
+fn replayed(first: Vec<Arc<str>>, out: mpsc::Sender<Out>, told: Arc<AtomicBool>) -> mpsc::Sender<Out> {
     let (tx, mut rx) = mpsc::channel(1);
     tokio::spawn(async move {
         for text in first {
             if out.send(Out::Text(text)).await.is_err() {
                 return;
             }
+            told.store(true, Ordering::Relaxed);
         }
         while let Some(next) = rx.recv().await {
             if out.send(next).await.is_err() {

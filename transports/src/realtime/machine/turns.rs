@@ -24,8 +24,8 @@ pub(super) struct Turn {
     pub(super) unheard: bool,
     /// Nothing was understood in it.
     pub(super) wordless: bool,
-    /// Its place among pending commits, and the input that it holds.
-    pub(super) _held: (Option<Commit>, Option<Bytes>),
+    /// Its place among pending commits, which it keeps until its answer has ended, and the input that it holds.
+    pub(super) held: (Option<Commit>, Option<Bytes>),
 }
 
 impl Session {
@@ -82,8 +82,10 @@ impl Session {
                     });
                     self.settle();
                 }
+            } else if turn.wanted && self.capabilities.native() {
+                self.await_answer(turn.options.unwrap_or_default(), turn.held.0);
             } else if turn.wanted {
-                self.respond(turn.options.unwrap_or_default());
+                self.respond(turn.options.unwrap_or_default(), turn.held.0);
             } else {
                 self.unanswered_turn = true;
             }
