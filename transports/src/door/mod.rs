@@ -5,6 +5,7 @@
 
 mod error;
 mod gate;
+mod listen;
 mod query;
 mod socket;
 
@@ -20,6 +21,7 @@ use serde_json::{Value, json};
 
 pub use error::HttpError;
 pub use gate::{Gate, GateError};
+pub use listen::{SEND_BUFFER, listen};
 use query::Query;
 pub use socket::Limits;
 

@@ -121,6 +121,10 @@ impl Asked {
     pub(super) fn over(&mut self, key: u64) {
         self.all.retain(|one| one.key != key);
     }
+    /// No more comes of any answer so far.
+    pub(super) fn clear(&mut self) {
+        self.all.clear();
+    }
     /// Everything under an older epoch is void.
     pub(super) fn fence(&mut self, epoch: u32) {
         self.epoch = self.epoch.max(epoch);

@@ -106,7 +106,13 @@ impl Link {
             }
             GraphCommand::Fence => {
                 let epoch = self.session.fence(self.lane);
-                self.shared.asked.lock().fence(epoch.0);
+                let mut asked = self.shared.asked.lock();
+                asked.fence(epoch.0);
+                if self.lane == Lane::MAIN {
+                    // Nothing there can be made void; what still comes is another answer.
+                    asked.clear();
+                }
+                drop(asked);
                 self.shared.feed.lock().void();
             }
         }
