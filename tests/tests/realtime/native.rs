@@ -42,6 +42,7 @@ async fn it_may_listen_and_it_may_speak_without_a_commit() {
     assert_eq!(listen.get("response_id"), None);
     assert!(of(&c.seen, "response.created").is_empty());
     c.append(1000).await;
+    c.until("input_audio_buffer.speech_started").await;
     c.quiet(SHORT).await;
     c.append(1000).await;
     assert_eq!(transcript(&c.answer().await), "hello world");

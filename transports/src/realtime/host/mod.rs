@@ -11,12 +11,13 @@ mod feed;
 mod heard;
 mod owner;
 mod prompt;
+mod turn;
 
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use omni_flow::{Clock, Graph, OpenError};
+use omni_flow::{Clock, Graph, Mode, OpenError};
 use parking_lot::Mutex;
 use serde_json::{Map, Value};
 use tokio::sync::{mpsc, oneshot};
@@ -147,6 +148,9 @@ impl Host {
     /// # Cancel safety
     /// Dropped, the client is gone.
     pub async fn connect(self: &Arc<Self>, hello: Hello, mut messages: mpsc::Receiver<String>, out: mpsc::Sender<Out>) {
+        if self.graph.plan().session.mode == Mode::Turn {
+            return turn::serve(self, &hello, messages, out).await;
+        }
         match self.handshake(&hello, &mut messages, &out).await {
             Ok(Some((generation, mailbox))) => {
                 drop(out);
@@ -170,7 +174,7 @@ impl Host {
             Err((refusal, event_id)) => {
                 let reason = refusal.code.as_str().to_owned();
                 let event = ServerEvent::Error { refusal, event_id };
-                let envelope = Envelope { event_id: format!("event_{:032x}", random()), server_event_seq: None };
+                let envelope = Envelope { event_id: self::event_id(), server_event_seq: None };
                 if let Some(value) = project(&event, hello.profile, &envelope) {
                     let _ = out.send(Out::Text(value.to_string().into())).await;
                 }
@@ -303,6 +307,11 @@ impl Drop for Listed {
     fn drop(&mut self) {
         self.host.sessions.lock().remove(&self.id);
     }
+}
+
+/// A name for an event that belongs to no session.
+pub(crate) fn event_id() -> String {
+    format!("event_{:032x}", random())
 }
 
 /// A number nobody can guess; if the system has none, one that has not been used.

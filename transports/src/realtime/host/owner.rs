@@ -46,8 +46,8 @@ pub(super) enum Mail {
 enum Next {
     Mail(Option<Mail>),
     Graph(GraphEvent),
-    /// The socket took an event.
-    Room,
+    /// The socket took an event; what follows from that.
+    Room(Vec<Effect>),
     Unread,
     Alarm,
 }
@@ -148,7 +148,7 @@ impl Owner {
             Next::Mail(Some(mail)) => self.mail(mail),
             Next::Mail(None) => self.end("shutdown"),
             Next::Graph(event) => self.graph(event),
-            Next::Room => {}
+            Next::Room(effects) => self.act(effects),
             // Nobody reads any more.
             Next::Unread => self.detach(),
             Next::Alarm => self.alarm(),
@@ -178,13 +178,14 @@ impl Owner {
             mail = mailbox.recv() => Next::Mail(mail),
             permit = room => match permit {
                 Some(permit) => {
+                    let mut effects = Vec::new();
                     if let Some(sent) = outlet.next(Duration::from_nanos(clock.now().0)) {
                         if let Some(response) = &sent.audio_of {
-                            session.sent(response);
+                            effects = session.sent(response);
                         }
                         permit.send(Out::Text(sent.text));
                     }
-                    Next::Room
+                    Next::Room(effects)
                 }
                 None => Next::Unread,
             },
@@ -209,7 +210,8 @@ impl Owner {
             let now = self.now();
             while let Some(sent) = self.outlet.next(now) {
                 if let Some(response) = &sent.audio_of {
-                    self.session.sent(response);
+                    let effects = self.session.sent(response);
+                    self.act(effects);
                 }
             }
         }
@@ -295,7 +297,7 @@ impl Owner {
             Some(Expired::Grace) => self.end(Expiry::DisconnectGrace.as_str()),
             Some(Expired::Silence) => {
                 if let Some(a) = &self.attached {
-                    let _ = a.out.try_send(Out::Close(1000, "idle_timeout".to_owned()));
+                    leave(&self.clock, a.out.clone(), None, "idle_timeout");
                 }
                 self.detach();
             }
@@ -339,10 +341,7 @@ impl Owner {
                     session_id: self.session.id().to_string(),
                     reason: Resync::JournalGap,
                 };
-                if let Some(text) = self.outlet.directly(&resync) {
-                    let _ = out.try_send(Out::Text(text));
-                }
-                let _ = out.try_send(Out::Close(1000, "journal_gap".to_owned()));
+                leave(&self.clock, out, self.outlet.directly(&resync), "journal_gap");
                 return Err(Refusal::new(Code::SessionResumeConflict, ""));
             }
             Err(e) => {
@@ -361,10 +360,7 @@ impl Owner {
                 session_id: self.session.id().to_string(),
                 attachment_generation: old.generation,
             };
-            if let Some(text) = self.outlet.directly(&replaced) {
-                let _ = old.out.try_send(Out::Text(text));
-            }
-            let _ = old.out.try_send(Out::Close(1000, "session_replaced".to_owned()));
+            leave(&self.clock, old.out, self.outlet.directly(&replaced), "session_replaced");
         }
         self.generation += 1;
         let resumed = ServerEvent::SessionResumed {
@@ -406,6 +402,20 @@ fn replayed(first: Vec<Arc<str>>, out: mpsc::Sender<Out>, told: Arc<AtomicBool>)
         }
     });
     tx
+}
+
+/// The last that a socket hears of a session that goes on without it. Does not wait for it.
+fn leave(clock: &Clock, out: mpsc::Sender<Out>, text: Option<Arc<str>>, reason: &str) {
+    let (clock, reason) = (clock.clone(), reason.to_owned());
+    tokio::spawn(async move {
+        let tell = async {
+            if let Some(text) = text {
+                let _ = out.send(Out::Text(text)).await;
+            }
+            let _ = out.send(Out::Close(1000, reason)).await;
+        };
+        clock.timeout(FAREWELL, tell).await;
+    });
 }
 
 fn expired(session: &Session, reason: Expiry) -> ServerEvent {

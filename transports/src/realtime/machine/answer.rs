@@ -28,6 +28,8 @@ pub(super) struct Running {
     spoke: bool,
     /// Pieces of audio that the socket has not taken: samples, and bytes of the text that goes with them.
     untaken: VecDeque<(u64, usize)>,
+    /// All of it was made; it ends once the socket has taken it, and can be cancelled until then.
+    ending: Option<Outcome>,
     /// The place of its turn among pending commits.
     _place: Option<Commit>,
 }
@@ -113,6 +115,7 @@ impl Session {
             usage: Usage::default(),
             spoke: false,
             untaken: VecDeque::new(),
+            ending: None,
             _place: place,
         });
     }
@@ -164,7 +167,7 @@ impl Session {
             return;
         }
         let Some(running) = &mut self.response else { return };
-        if running.shown.key != key {
+        if running.shown.key != key || running.ending.is_some() {
             return;
         }
         match part {
@@ -190,14 +193,11 @@ impl Session {
             AnswerPart::Listen => {
                 let id = running.shown.id.to_string();
                 self.listen(Some(id));
-                self.finish(Outcome::Completed);
-                self.settle_turn();
+                self.complete(Outcome::Completed);
             }
             AnswerPart::End { usage, cut } => {
                 running.usage = usage;
-                self.flush();
-                self.finish(if cut { Outcome::Incomplete("max_output_tokens") } else { Outcome::Completed });
-                self.settle_turn();
+                self.complete(if cut { Outcome::Incomplete("max_output_tokens") } else { Outcome::Completed });
             }
             AnswerPart::Failed { message } => {
                 self.fail(Refusal::new(Code::RuntimeDataPlaneStreamFailed, message));
@@ -220,7 +220,7 @@ impl Session {
         self.pieces(pieces, spoken_chars, false);
     }
     /// What the converter still holds.
-    pub(super) fn flush(&mut self) {
+    fn flush(&mut self) {
         let rest = self.response.as_mut().and_then(|r| r.encoder.as_mut()).map(Output::finish).unwrap_or_default();
         self.pieces(rest, None, true);
     }
@@ -286,11 +286,28 @@ impl Session {
         let (session_id, epoch) = (self.id.to_string(), self.epoch);
         self.tell(ServerEvent::Listen { session_id, epoch, response_id, reason: ListenReason::ModelListen });
     }
+    /// All of the active answer was made: it ends once the socket has taken it.
+    pub(super) fn complete(&mut self, outcome: Outcome) {
+        self.flush();
+        if let Some(running) = self.response.as_mut().filter(|r| !r.untaken.is_empty()) {
+            running.ending = Some(outcome);
+            return;
+        }
+        self.finish(outcome);
+        self.settle_turn();
+    }
     /// The socket has taken the oldest audio delta of a response, and the words that go with it.
-    pub fn sent(&mut self, response: &str) {
+    pub fn sent(&mut self, response: &str) -> Vec<Effect> {
         if let Some(running) = self.response.as_mut().filter(|r| &*r.shown.id == response) {
             running.untaken.pop_front();
+            if running.untaken.is_empty()
+                && let Some(outcome) = running.ending.take()
+            {
+                self.finish(outcome);
+                self.settle_turn();
+            }
         }
+        std::mem::take(&mut self.out)
     }
     /// The active answer is void: everything of it ends here.
     pub(super) fn cancel(&mut self, reason: CancelReason) {

@@ -130,9 +130,7 @@ impl Session {
             return;
         }
         // It would go on for ever: what there is, is the answer.
-        self.flush();
         self.out.push(Effect::Graph(GraphCommand::Fence));
-        self.finish(Outcome::Completed);
-        self.settle_turn();
+        self.complete(Outcome::Completed);
     }
 }

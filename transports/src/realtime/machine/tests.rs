@@ -62,6 +62,7 @@ impl Run {
         Self::new(profile, Capabilities::profile_d(200), traits, json!({}))
     }
     fn take(&mut self, effects: Vec<Effect>) {
+        let mut sent = Vec::new();
         for effect in effects {
             match effect {
                 Effect::Tell(event) => {
@@ -69,7 +70,7 @@ impl Run {
                     self.told.extend(project(&event, self.profile, &envelope));
                     // A socket that takes everything at once.
                     if let (true, ServerEvent::AudioDelta(d)) = (self.reads, &event) {
-                        self.session.sent(&d.place.response_id);
+                        sent.push(d.place.response_id.clone());
                     }
                 }
                 Effect::Graph(GraphCommand::Audio { samples, .. }) => {
@@ -85,6 +86,10 @@ impl Run {
                 Effect::Purge(_) => self.asked.push("purge".to_owned()),
                 Effect::Over { reason } => self.asked.push(format!("over {reason}")),
             }
+        }
+        for response in sent {
+            let effects = self.session.sent(&response);
+            self.take(effects);
         }
     }
     fn say(&mut self, event: Value) -> &mut Self {
