@@ -1,13 +1,13 @@
 //! One WebSocket between a client and a host.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU16, AtomicU32, Ordering};
 use std::time::Duration;
 
 use axum::extract::ws::{CloseFrame, Message, WebSocket};
 use futures_util::{SinkExt as _, StreamExt as _};
-use tokio::sync::mpsc;
-use tokio::time::{MissedTickBehavior, interval, timeout};
+use tokio::sync::{Notify, mpsc};
+use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 
 use crate::realtime::host::{Hello, Host, Out, event_id};
 use crate::realtime::wire::code::{Code, Refusal};
@@ -33,6 +33,10 @@ impl Default for Limits {
         Self { frame: 64 << 20, ping: Duration::from_secs(20), missed: 2, write: Duration::from_secs(30) }
     }
 }
+
+/// Close codes: a message beyond all bounds, and what is no WebSocket.
+const TOO_BIG: u16 = 1009;
+const PROTOCOL: u16 = 1002;
 
 /// The longest that a client is given to answer the close of its socket.
 const CLOSING: Duration = Duration::from_secs(5);
@@ -61,8 +65,20 @@ pub(super) async fn serve(host: Arc<Host>, hello: Hello, socket: WebSocket, limi
     let (out, mut rx) = mpsc::channel(1);
     let silent = AtomicU32::new(0);
     let silent = &silent;
+    let (broken, breaks) = (AtomicU16::new(0), Notify::new());
+    let (broken, breaks) = (&broken, &breaks);
     let reader = async move {
-        while let Some(Ok(message)) = stream.next().await {
+        while let Some(message) = stream.next().await {
+            let message = match message {
+                Ok(message) => message,
+                Err(e) => {
+                    // The layer below says what is wrong in words only.
+                    let code = if e.to_string().contains("too long") { TOO_BIG } else { PROTOCOL };
+                    broken.store(code, Ordering::Relaxed);
+                    breaks.notify_one();
+                    break;
+                }
+            };
             let text = match message {
                 Message::Text(text) => text.as_str().to_owned(),
                 Message::Binary(_) => BINARY.to_owned(),
@@ -86,6 +102,12 @@ pub(super) async fn serve(host: Arc<Host>, hello: Hello, socket: WebSocket, limi
         loop {
             let message = tokio::select! {
                 biased;
+                () = breaks.notified() => {
+                    let code = broken.load(Ordering::Relaxed);
+                    let close = Message::Close(Some(CloseFrame { code, reason: "".into() }));
+                    let _ = timeout(limits.write, sink.send(close)).await;
+                    break;
+                }
                 next = rx.recv() => match next {
                     Some(Out::Text(text)) => Message::Text((*text).into()),
                     Some(Out::Close(code, reason)) => {
@@ -126,5 +148,9 @@ pub(super) async fn serve(host: Arc<Host>, hello: Hello, socket: WebSocket, limi
     }
     if unread {
         let _ = timeout(CLOSING, reader).await;
+    }
+    if broken.load(Ordering::Relaxed) != 0 {
+        // What it still sends cannot be read; closed at once, it would not learn why.
+        sleep(CLOSING).await;
     }
 }

@@ -166,7 +166,13 @@ impl Owner {
                 None => std::future::pending().await,
             }
         };
-        let waits = outlet.waits();
+        let (waits, attached) = (outlet.waits(), attached.as_ref());
+        let gone = async {
+            match attached {
+                Some(a) => a.out.closed().await,
+                None => std::future::pending().await,
+            }
+        };
         let room = async {
             match attached {
                 Some(a) if waits => a.out.reserve().await.ok(),
@@ -176,6 +182,8 @@ impl Owner {
         tokio::select! {
             biased;
             mail = mailbox.recv() => Next::Mail(mail),
+            // Whoever carried the connection has let go of it without a word.
+            () = gone => Next::Unread,
             permit = room => match permit {
                 Some(permit) => {
                     let mut effects = Vec::new();
@@ -395,7 +403,12 @@ fn replayed(first: Vec<Arc<str>>, out: mpsc::Sender<Out>, told: Arc<AtomicBool>)
             }
             told.store(true, Ordering::Relaxed);
         }
-        while let Some(next) = rx.recv().await {
+        loop {
+            let next = tokio::select! {
+                next = rx.recv() => next,
+                () = out.closed() => return,
+            };
+            let Some(next) = next else { return };
             if out.send(next).await.is_err() {
                 return;
             }
