@@ -76,7 +76,9 @@ async fn v11_a_refused_append_leaves_the_buffer_as_it_was() {
     assert_eq!(c.refused(append(json!({"audio": "%%"}))).await, "bad_audio");
     assert_eq!(c.refused(append(json!({"audio": speech(10), "format": "mp3"}))).await, "unsupported_audio_format");
     let png = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJ";
-    for frames in [json!([format!("data:image/png;base64,{png}")]), json!([png]), json!([png, png, png]), json!(["AAAA"])] {
+    for frames in
+        [json!([format!("data:image/png;base64,{png}")]), json!([png]), json!([png, png, png]), json!(["AAAA"])]
+    {
         let refused = c.refused(append(json!({"audio": speech(10), "video_frames": frames}))).await;
         assert_eq!(refused, "invalid_video_frames");
     }
@@ -92,6 +94,25 @@ async fn v12_a_format_holds_for_one_append() {
     let floats: Vec<u8> = (0..16_000).flat_map(|_| 0.1f32.to_le_bytes()).collect();
     c.say(json!({"type": "input_audio_buffer.append", "audio": STANDARD.encode(floats), "format": "pcm_f32le"})).await;
     assert_eq!(transcript(&c.turn(1000).await), "48000");
+}
+
+#[tokio::test]
+async fn speech_in_an_item_is_a_turn() {
+    let w = scripted(json!([{"text": "{samples}", "chunks": 1}])).await;
+    let mut c = w.duplex().await;
+    let part = |audio: String| json!({"type": "input_audio", "audio": audio});
+    let silence = STANDARD.encode(vec![0u8; 32_000]);
+    let create = |content: serde_json::Value| json!({"type": "conversation.item.create", "item": {"content": content}});
+    c.say(create(json!([part(silence.clone())]))).await;
+    c.until("conversation.item.done").await;
+    assert_eq!(c.refused(json!({"type": "response.create"})).await, "text_only_turn_unsupported");
+    c.say(create(json!([part(speech(500)), part(silence), part(speech(250))]))).await;
+    let item = c.until("conversation.item.done").await["item"].clone();
+    assert_eq!(item["content"].as_array().unwrap().len(), 3);
+    c.quiet(SHORT).await;
+    c.say(json!({"type": "response.create"})).await;
+    assert_eq!(transcript(&c.answer().await), "12000");
+    assert_eq!(c.refused(create(json!([part("%".to_owned())]))).await, "bad_audio");
 }
 
 #[tokio::test]
@@ -129,7 +150,8 @@ async fn silence_is_no_turn_and_the_last_append_is_one_whatever_its_rate() {
     assert_eq!(listen["response"]["metadata"]["reason"], "silence_or_noise");
     let audio = speech(900);
     c.append(500).await;
-    c.say(json!({"type": "input_audio_buffer.append", "audio": audio, "sample_rate_hz": 24000, "is_speech": true})).await;
+    c.say(json!({"type": "input_audio_buffer.append", "audio": audio, "sample_rate_hz": 24000, "is_speech": true}))
+        .await;
     c.say(json!({"type": "input.commit"})).await;
     assert_eq!(transcript(&c.answer().await), "9600");
 }

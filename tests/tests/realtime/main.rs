@@ -9,7 +9,7 @@ mod interruption;
 mod native;
 mod opening;
 mod playback;
-mod resume;
 mod response;
+mod resume;
 mod turn;
 mod world;

@@ -104,7 +104,10 @@ async fn an_echo_is_one_too() {
     let w = world("echo.yaml", json!({}), Limits::default()).await;
     let mut c = w.duplex().await;
     let can = &c.created["session"]["capabilities"];
-    assert_eq!((&can["implementation_level"], &can["supports_barge_in"]), (&json!("model_native_duplex"), &Value::Bool(false)));
+    assert_eq!(
+        (&can["implementation_level"], &can["supports_barge_in"]),
+        (&json!("model_native_duplex"), &Value::Bool(false))
+    );
     for _ in 0..2 {
         for _ in 0..10 {
             c.append(20).await;

@@ -63,7 +63,10 @@ async fn v5_a_refused_configuration_keeps_no_place() {
     let first = w.duplex().await;
     let mut second = w.connect("/v1/realtime").await;
     let rest = second.rest().await;
-    assert_eq!((&rest[0]["error"]["code"], &rest[0]["error"]["retryable"]), (&json!("resource_exhausted"), &json!(true)));
+    assert_eq!(
+        (&rest[0]["error"]["code"], &rest[0]["error"]["retryable"]),
+        (&json!("resource_exhausted"), &json!(true))
+    );
     assert_eq!(rest[0]["error"]["message"], "duplex_session_capacity_exhausted: limit=1");
     drop(first);
 }

@@ -94,7 +94,8 @@ async fn v17_silence_is_given_so_often_and_no_more() {
 
 #[tokio::test]
 async fn v18_a_failure_is_one_sessions_own() {
-    let answers = json!([{"step_ms": 20, "text": "one two"}, {"step_ms": 20, "fail_at": 2}, {"step_ms": 20, "text": "one two"}]);
+    let answers =
+        json!([{"step_ms": 20, "text": "one two"}, {"step_ms": 20, "fail_at": 2}, {"step_ms": 20, "text": "one two"}]);
     let w = scripted(answers).await;
     let alone = w.duplex().await.turn(1000).await;
     let (mut a, mut b, mut c) = (w.duplex().await, w.duplex().await, w.duplex().await);

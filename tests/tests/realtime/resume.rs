@@ -73,10 +73,8 @@ async fn v30_of_two_that_come_back_at_once_one_wins() {
     let mut token = winner.created["resume_token"].clone();
     let mut last = 0;
     for round in 0..50 {
-        let (mut a, mut b) = tokio::join!(
-            w.connect("/v1/realtime?duplex=1&resume=1"),
-            w.connect("/v1/realtime?duplex=1&resume=1")
-        );
+        let (mut a, mut b) =
+            tokio::join!(w.connect("/v1/realtime?duplex=1&resume=1"), w.connect("/v1/realtime?duplex=1&resume=1"));
         tokio::join!(a.say(claim(&id, &token, last)), b.say(claim(&id, &token, last)));
         let (first_a, first_b) = tokio::join!(a.next(), b.next());
         let (won, resumed, lost) =
@@ -108,10 +106,7 @@ async fn v31_a_journal_that_overflowed_is_given_up() {
     let mut c = back(&w, claim(&id, &token, 1)).await;
     assert_eq!(c.next().await["type"], "session.resumed");
     let resync = c.next().await;
-    assert_eq!(
-        (&resync["type"], &resync["reason"]),
-        (&json!("session.resync_required"), &json!("journal_overflow"))
-    );
+    assert_eq!((&resync["type"], &resync["reason"]), (&json!("session.resync_required"), &json!("journal_overflow")));
     c.say(json!({"type": "session.heartbeat"})).await;
     c.until("session.heartbeat_ack").await;
     if of(&c.seen, "response.done").is_empty() {

@@ -27,8 +27,7 @@ async fn a_stream_goes_in_and_its_answer_comes_out() {
             assert_eq!(done["has_audio"], true);
             let seen = &c.seen[at..];
             assert_eq!(seen[0]["type"], "session.updated");
-            let text: String =
-                of(seen, "transcription.delta").iter().map(|e| e["delta"].as_str().unwrap()).collect();
+            let text: String = of(seen, "transcription.delta").iter().map(|e| e["delta"].as_str().unwrap()).collect();
             let told = of(seen, "transcription.done")[0];
             assert_eq!((&told["text"], &told["usage"]["total_tokens"]), (&json!(text), &json!(0)));
             assert!(text.starts_with("hello"), "{text}");
@@ -59,10 +58,16 @@ async fn each_address_serves_what_its_name_says() {
     let w = scripted(json!([{}])).await;
     let mut c = w.connect("/v1/realtime?duplex=off").await;
     let rest = c.rest().await;
-    assert_eq!((names(&rest), &rest[0]["error"]["message"]), (vec!["error", "close"], &json!("Realtime API is not available")));
+    assert_eq!(
+        (names(&rest), &rest[0]["error"]["message"]),
+        (vec!["error", "close"], &json!("Realtime API is not available"))
+    );
     assert_eq!(w.connect("/v1/duplex").await.next().await["type"], "session.created");
     let w = world("scripted-duplex.yaml", json!({"session": {"mode": "turn"}}), Limits::default()).await;
     let mut c = w.connect("/v1/duplex").await;
     let rest = c.rest().await;
-    assert_eq!((names(&rest), &rest[0]["error"]["message"]), (vec!["error", "close"], &json!("Duplex API is not available")));
+    assert_eq!(
+        (names(&rest), &rest[0]["error"]["message"]),
+        (vec!["error", "close"], &json!("Duplex API is not available"))
+    );
 }

@@ -113,9 +113,10 @@ impl Client {
         loop {
             let event = match self.socket.next().await {
                 Some(Ok(Message::Text(text))) => serde_json::from_str(&text).unwrap(),
-                Some(Ok(Message::Close(close))) => close.map_or(json!({"type": "close"}), |c| {
-                    json!({"type": "close", "code": u16::from(c.code), "reason": c.reason.as_str()})
-                }),
+                Some(Ok(Message::Close(close))) => close.map_or(
+                    json!({"type": "close"}),
+                    |c| json!({"type": "close", "code": u16::from(c.code), "reason": c.reason.as_str()}),
+                ),
                 Some(Ok(_)) => continue,
                 Some(Err(_)) | None => json!({"type": "gone"}),
             };

@@ -22,7 +22,9 @@ pub enum FactsError {
     #[error("`session.capabilities.{0}` is no capability of a session")]
     Unknown(String),
     /// More than the graph can do.
-    #[error("`session.capabilities.{0}` cannot be promised: the graph does not have it; it may only be taken away here")]
+    #[error(
+        "`session.capabilities.{0}` cannot be promised: the graph does not have it; it may only be taken away here"
+    )]
     Wider(String),
 }
 

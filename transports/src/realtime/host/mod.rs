@@ -246,10 +246,11 @@ impl Host {
         updated: bool,
     ) -> Result<(u64, mpsc::Sender<Mail>), Refusal> {
         let config = SessionConfig::open(hello.profile, given, &self.capabilities, &self.defaults)?;
-        let link = Link::open(&self.graph, &self.ends, &self.clock, self.capabilities.native()).map_err(|e| match e {
-            OpenError::Full { limit, .. } => Refusal::capacity(limit),
-            e => Refusal::new(Code::EngineError, e.to_string()),
-        })?;
+        let link =
+            Link::open(&self.graph, &self.ends, &self.clock, self.capabilities.native()).map_err(|e| match e {
+                OpenError::Full { limit, .. } => Refusal::capacity(limit),
+                e => Refusal::new(Code::EngineError, e.to_string()),
+            })?;
         let id: Arc<str> = format!("duplex-{:032x}", random()).into();
         let no_random = |e: super::rules::token::NoRandom| Refusal::new(Code::InternalError, e.to_string());
         let (credential, token) = match self.capabilities.resume {

@@ -125,7 +125,10 @@ impl Owner {
         let Self { mut session, link, mut outlet, attached, over, clock, reaper, .. } = self;
         let reason = over.unwrap_or_default();
         if !link.close(reaper).await {
-            tracing::warn!(session = &**session.id(), "not everything let go in time; its place comes back once it has");
+            tracing::warn!(
+                session = &**session.id(),
+                "not everything let go in time; its place comes back once it has"
+            );
         }
         outlet.close(match reason.as_str() {
             r if r == Expiry::IdleTtl.as_str() => expired(&session, Expiry::IdleTtl),

@@ -55,14 +55,18 @@ enum Next {
 ///
 /// # Cancel safety
 /// Dropped, the client is gone.
-pub(super) async fn serve(host: &Arc<Host>, hello: &Hello, mut messages: mpsc::Receiver<String>, out: mpsc::Sender<Out>) {
+pub(super) async fn serve(
+    host: &Arc<Host>,
+    hello: &Hello,
+    mut messages: mpsc::Receiver<String>,
+    out: mpsc::Sender<Out>,
+) {
     let model = hello.model.clone().or_else(|| host.defaults.model.clone());
     let id = format!("sess_{:032x}", random());
     let session = json!({"id": id, "object": "realtime.session", "type": "realtime", "model": model,
         "expires_at": unix() + host.limits.life_s});
     let decoder = Input::new(INPUT_RATE_HZ);
-    let mut turns =
-        Turns { host, profile: hello.profile, out, session, model, decoder, running: None, over: false };
+    let mut turns = Turns { host, profile: hello.profile, out, session, model, decoder, running: None, over: false };
     turns.tell("session.created", json!({"session": turns.session})).await;
     while !turns.over {
         let next = tokio::select! {
@@ -159,7 +163,8 @@ impl Turns<'_> {
                 let _ = self.out.send(Out::Close(1000, reason)).await;
             }
             _ => {
-                let message = "this graph is used turn by turn: it takes session.update, input_audio_buffer.append and .commit";
+                let message =
+                    "this graph is used turn by turn: it takes session.update, input_audio_buffer.append and .commit";
                 return Err(Refusal::new(Code::UnknownEvent, message).about("type"));
             }
         }
@@ -227,7 +232,8 @@ impl Turns<'_> {
                         .iter()
                         .flat_map(|s| ((s.clamp(-1.0, 1.0) * 32_768.0).round().min(32_767.0) as i16).to_le_bytes())
                         .collect();
-                    let delta = json!({"audio": STANDARD.encode(bytes), "format": "pcm16", "sample_rate_hz": pcm.rate()});
+                    let delta =
+                        json!({"audio": STANDARD.encode(bytes), "format": "pcm16", "sample_rate_hz": pcm.rate()});
                     self.tell("response.output_audio.delta", delta).await;
                 }
             }

@@ -266,6 +266,7 @@ impl Session {
             deferred: self.response.is_some(),
             unheard: self.traits.transcribes,
             wordless: false,
+            shown: false,
             held: (None, self.input.kept.take()),
         }
     }

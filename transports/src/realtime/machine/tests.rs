@@ -47,7 +47,16 @@ impl Run {
             silence_units: 8,
             configured: false,
         });
-        let mut me = Self { session, profile, told: Vec::new(), asked: Vec::new(), key: 0, prompt: Prompt::default(), reads: true, waiting: VecDeque::new() };
+        let mut me = Self {
+            session,
+            profile,
+            told: Vec::new(),
+            asked: Vec::new(),
+            key: 0,
+            prompt: Prompt::default(),
+            reads: true,
+            waiting: VecDeque::new(),
+        };
         me.take(effects);
         me
     }
