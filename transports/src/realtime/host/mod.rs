@@ -1,7 +1,17 @@
 //! Sessions over running graphs: one [`Host`] serves one graph to any number of sockets.
 //!
 //! A socket is two channels, so that a WebSocket, another transport and a client in the same process are the same:
-//! [`Host::connect`] reads text messages and writes [`Out`]s until either side is done.
+//! [`Host::connect`] reads text messages and writes [`Out`]s until either side is done. A graph of `session.mode: turn` is
+//! talked with in the shorter protocol of such graphs.
+//!
+//! | end of the graph | what goes through it |
+//! |---|---|
+//! | `session.in` with audio | the user, 16 kHz; a last chunk is a commit |
+//! | `control` | the rules of turns: `turn.config`, `turn.clear` |
+//! | `ask` | questions: `chat.prompt`; for a graph that answers by itself `chat.context` with `instructions` and `voice` |
+//! | `session.out` with audio, `said` | answers; a last chunk ends each of the two |
+//! | `heard`, `unheard`, `turns` | what the user said, and where their turns begin and end |
+//! | `events` or `calls` | `chat.call`, `chat.failed` or `failed`, `listen`; `answer.started` before an answer that has no words (`text: false`) or whose pieces hold all so far (`text_mode`, `audio_mode`: `cumulative`); `unit.needed` from a model that goes on once it hears one more unit |
 
 mod asked;
 mod ends;
