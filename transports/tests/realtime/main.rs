@@ -3,4 +3,5 @@
 mod door;
 mod facts;
 mod host;
+mod reaper;
 mod toy;
