@@ -158,8 +158,8 @@ pub use edge::{EdgeCounts, EdgeStats, Terminal};
 pub use engine::{Engine, EngineBuilder, Graph, StartError};
 pub use error::{ErrorKind, RunError};
 pub use file::{
-    Code, Diagnostic, Diagnostics, Entry, Explained, GraphFile, Layer, Layers, Scalar, SecretError, Severity, Source, Sources, Span,
-    Tree, Value,
+    Code, Diagnostic, Diagnostics, Entry, Explained, GraphFile, Layer, Layers, Scalar, SecretError, Severity, Source,
+    Sources, Span, Tree, Value,
 };
 pub use lane::{Epoch, Epochs, Lane, MAX_LANES};
 pub use metrics::{Family, LIST as METRICS, MetricType, describe_metrics};

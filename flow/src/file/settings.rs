@@ -94,8 +94,11 @@ impl GraphFile {
                 Some(Reference::File(name)) => {
                     let path = self.folder().join(name);
                     let shown = path.display().to_string();
-                    let lines = std::fs::read_to_string(&path)
-                        .map_err(|e| SecretError::File { key: key.clone(), path: shown.clone(), why: e.to_string() })?;
+                    let lines = std::fs::read_to_string(&path).map_err(|e| SecretError::File {
+                        key: key.clone(),
+                        path: shown.clone(),
+                        why: e.to_string(),
+                    })?;
                     let before = all.len();
                     all.extend(lines.lines().map(str::trim).filter(|l| !l.is_empty()).map(str::to_owned));
                     if all.len() == before {

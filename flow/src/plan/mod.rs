@@ -19,8 +19,8 @@ mod restart;
 mod svg;
 
 pub use check::{CheckCx, Warnings};
-pub(crate) use keys::duration;
 pub use describe::{Described, DescribedEdge, DescribedNode};
+pub(crate) use keys::duration;
 
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -13,7 +13,7 @@ use anyhow::{Context as _, anyhow};
 use omni_flow::{Client, Engine, Graph, GraphFile, Plan};
 use omni_flow_transports::door::{self, Door};
 use omni_flow_transports::realtime::config::capability::Capabilities;
-use omni_flow_transports::realtime::host::{Ends, Host};
+use omni_flow_transports::realtime::host::{Ends, Host, facts};
 use omni_flow_transports::serve::{Address, App, Listener, Settings, SettingsError, Shield, Tls};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -53,7 +53,7 @@ pub fn prepare(args: &RunArgs, plan: Plan, file: &GraphFile) -> Result<Job, Fail
         _ => None,
     };
     let tls = tls.transpose().map_err(|e| Failure::usage(e.to_string(), "give --tls-cert and --tls-key PEM files"))?;
-    let capabilities = Capabilities::profile_d(32);
+    let capabilities = facts(&plan, file).map_err(|e| Failure::usage(e.to_string(), ""))?;
     Ok(Job { plan, settings, capabilities, tls, args: args.clone() })
 }
 
@@ -67,7 +67,7 @@ pub async fn go(job: Job) -> Result<(), Failure> {
     let secure = tls.is_some();
     let fingerprint = tls.as_ref().filter(|_| args.tls_self_signed).map(|t| t.fingerprint().to_owned());
     let mut servers = JoinSet::new();
-    let at = listen(&settings.listen, tls, &app, &halted, &mut servers).await?;
+    let at = listen(&settings.listen, tls, &app, &halted, &mut servers)?;
     let began = Instant::now();
     say(&args, &format!("starting {}: {}", plan.name, summary(&plan)));
     let graph = tokio::select! {
@@ -107,14 +107,14 @@ pub async fn go(job: Job) -> Result<(), Failure> {
     }
 }
 
-async fn listen(
+fn listen(
     address: &Address,
     tls: Option<Tls>,
     app: &App,
     halted: &watch::Receiver<bool>,
     servers: &mut JoinSet<()>,
 ) -> Result<SocketAddr, Failure> {
-    let listener = Listener::bind(address, tls, Shield::default()).await.map_err(|e| match e.kind() {
+    let listener = Listener::bind(address, tls, Shield::default()).map_err(|e| match e.kind() {
         std::io::ErrorKind::AddrInUse => Failure::usage(
             format!("{address} is in use by another program"),
             "stop that one, or give another port: --listen 127.0.0.1:0 takes any that is free",
@@ -129,12 +129,7 @@ async fn listen(
     Ok(at)
 }
 
-fn host(
-    engine: &Engine,
-    graph: &Graph,
-    settings: &Settings,
-    capabilities: Capabilities,
-) -> Result<Arc<Host>, Failure> {
+fn host(engine: &Engine, graph: &Graph, settings: &Settings, capabilities: Capabilities) -> Result<Arc<Host>, Failure> {
     let (clock, defaults) = (engine.clock().clone(), settings.defaults.clone());
     Host::new(graph.clone(), clock, capabilities, defaults, settings.host.clone()).map_err(|e| anyhow!(e).into())
 }

@@ -11,14 +11,7 @@ use crate::output;
 use crate::run::say;
 
 /// It serves now.
-pub fn ready(
-    args: &RunArgs,
-    graph: &Graph,
-    at: SocketAddr,
-    secure: bool,
-    fingerprint: Option<&str>,
-    took: Duration,
-) {
+pub fn ready(args: &RunArgs, graph: &Graph, at: SocketAddr, secure: bool, fingerprint: Option<&str>, took: Duration) {
     let (http, ws) = if secure { ("https", "wss") } else { ("http", "ws") };
     let plan = graph.plan();
     let shown = shown(at);

@@ -139,9 +139,15 @@ impl Listener {
     ///
     /// # Errors
     /// What the system says: somebody else listens there, or it is not allowed.
-    pub async fn bind(address: &Address, tls: Option<Tls>, shield: Shield) -> io::Result<Self> {
-        let socket = TcpListener::bind(&*address.at).await?;
-        Ok(Self { socket, tls, shield })
+    pub fn bind(address: &Address, tls: Option<Tls>, shield: Shield) -> io::Result<Self> {
+        let mut failed = io::Error::from(io::ErrorKind::AddrNotAvailable);
+        for at in &address.at {
+            match crate::door::listen(*at) {
+                Ok(socket) => return Ok(Self { socket, tls, shield }),
+                Err(e) => failed = e,
+            }
+        }
+        Err(failed)
     }
     /// Where it listens: the port is the real one if 0 was asked for.
     ///

@@ -112,6 +112,8 @@ fn host_limits(file: &GraphFile, plan: &Plan) -> host::Limits {
     set(&mut l.pending.bytes, file.bytes("session.max-pending-input-bytes").map(size));
     set(&mut l.pending.commits, file.count("session.max-pending-commits").map(size));
     set(&mut l.lease.grace, file.duration("session.disconnect-grace"));
+    set(&mut l.silence_units, file.count("session.max-silence-units").and_then(|n| n.try_into().ok()));
+    set(&mut l.reaper, file.duration("session.reaper-interval"));
     l.lease.idle = plan.session.idle_ttl;
     l.short_acks = file.texts("session.short-acks").into_iter().map(str::to_owned).collect();
     l

@@ -1,5 +1,7 @@
 //! The Realtime protocol over a graph: without a socket in virtual time, and over real sockets.
 
 mod door;
+mod facts;
 mod host;
+mod reaper;
 mod toy;

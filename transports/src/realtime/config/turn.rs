@@ -75,20 +75,16 @@ impl TurnDetection {
         }
     }
     /// What a graph gets where server VAD is the default: it interrupts if the graph can be interrupted, and there is
-    /// none where a model that owns its turns cannot be.
+    /// none where a model that owns its turns cannot be, or where nothing finds turns.
     pub fn default_for(capabilities: &Capabilities, vad: &Vad) -> Option<Self> {
-        (capabilities.barge_in || !capabilities.native()).then(|| Self::server_vad(vad, capabilities.barge_in))
+        let fits = capabilities.detects && (capabilities.barge_in || !capabilities.native());
+        fits.then(|| Self::server_vad(vad, capabilities.barge_in))
     }
     /// Reads `turn_detection`; `null` is off. `path` names the field in a refusal; `vad` is what is not said.
     ///
     /// # Errors
-    /// `unsupported_turn_detection`, naming the field inside.
-    pub fn parse(
-        value: Value,
-        path: &str,
-        capabilities: &Capabilities,
-        vad: &Vad,
-    ) -> Result<Option<Self>, Refusal> {
+    /// `unsupported_turn_detection`, naming the field inside; `server_vad_unavailable` where nothing could detect.
+    pub fn parse(value: Value, path: &str, capabilities: &Capabilities, vad: &Vad) -> Result<Option<Self>, Refusal> {
         let refuse = |param: String, message: &str| {
             Refusal::new(Code::UnsupportedTurnDetection, message.to_owned()).about(param)
         };
@@ -103,6 +99,10 @@ impl TurnDetection {
             Some("semantic_vad") => Detector::SemanticVad,
             _ => return Err(refuse(f.path("type"), "turn detection is server_vad, semantic_vad or null")),
         };
+        if detector == Detector::ServerVad && !capabilities.detects {
+            let message = "this graph finds no turns; set turn_detection to null and commit them";
+            return Err(Refusal::new(Code::ServerVadUnavailable, message).about(path.to_owned()));
+        }
         let mut read = Self::read(detector, &mut f, vad).map_err(|r| r.under(Code::UnsupportedTurnDetection))?;
         let interrupt = f.boolean("interrupt_response").map_err(|r| r.under(Code::UnsupportedTurnDetection))?;
         if interrupt == Some(false) && capabilities.native() {
@@ -254,6 +254,9 @@ mod tests {
         let td = parse(semantic.clone(), &Capabilities::profile_d(20)).unwrap().unwrap();
         assert_eq!((td.to_json(), td.create_response, td.policy()), (semantic, false, BargeInOnSpeech));
         assert_eq!(TurnDetection::default_for(&Capabilities::profile_b(), &Vad::default()), None);
-        assert_eq!(TurnDetection::default_for(&deaf, &Vad::default()), Some(TurnDetection::server_vad(&Vad::default(), false)));
+        assert_eq!(
+            TurnDetection::default_for(&deaf, &Vad::default()),
+            Some(TurnDetection::server_vad(&Vad::default(), false))
+        );
     }
 }
