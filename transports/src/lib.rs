@@ -7,5 +7,6 @@
 #![warn(missing_docs)]
 
 pub mod door;
+mod page;
 pub mod realtime;
 pub mod serve;

@@ -76,14 +76,15 @@ pub async fn go(job: Job) -> Result<(), Failure> {
         started = engine.start(plan) => started.map_err(anyhow::Error::from)?,
     };
     let host = host(&engine, &graph, &settings, capabilities)?;
-    app.ready(door::router(Door {
+    let router = door::router(Door {
         graph: graph.clone(),
         clock: engine.clock().clone(),
         host: Some(host.clone()),
         model: graph.plan().name.clone(),
         gate: Arc::new(settings.gate.clone()),
         limits: settings.socket,
-    }));
+    });
+    app.ready(router, halted.clone());
     told::ready(&args, &graph, at, secure, fingerprint.as_deref(), began.elapsed());
     stop.asked(1).await;
     let _ = halt.send(true);

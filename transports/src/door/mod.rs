@@ -8,6 +8,7 @@ mod gate;
 mod listen;
 mod query;
 mod socket;
+mod stats;
 
 use std::sync::Arc;
 
@@ -24,6 +25,7 @@ pub use gate::{Gate, GateError};
 pub use listen::{SEND_BUFFER, listen};
 use query::Query;
 pub use socket::Limits;
+pub use stats::Stopping;
 
 use crate::realtime::host::{Hello, Host};
 use crate::realtime::wire::profile::Profile;
@@ -53,8 +55,10 @@ pub fn router(door: Door) -> Router {
         .route("/v1/models", get(models))
         .route("/v1/models/{id}", get(model))
         .route("/health", get(health))
+        .merge(crate::page::routes())
         .fallback(missing)
-        .with_state(door)
+        .with_state(door.clone())
+        .merge(stats::routes(door))
 }
 
 async fn realtime(

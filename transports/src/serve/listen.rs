@@ -101,9 +101,10 @@ impl Default for Shield {
 pub struct App(Arc<OnceLock<Router>>);
 
 impl App {
-    /// From here on `router` answers. The first one stays.
-    pub fn ready(&self, router: Router) {
-        let _ = self.0.set(router);
+    /// From here on `router` answers; what it streams without an end of its own ends once `stop` is true. The first router
+    /// stays.
+    pub fn ready(&self, router: Router, stop: watch::Receiver<bool>) {
+        let _ = self.0.set(router.layer(axum::Extension(crate::door::Stopping(stop))));
     }
     async fn call(&self, request: Request<Incoming>) -> Response {
         match self.0.get() {

@@ -3,5 +3,6 @@
 mod door;
 mod facts;
 mod host;
+mod page;
 mod reaper;
 mod toy;
