@@ -147,6 +147,12 @@ impl Driver {
         for asked in asked {
             let _ = asked.reply.send(Err(why.clone()));
         }
+        if opened.ours
+            && matches!(why, ClientError::Unread(_) | ClientError::TooLarge { .. } | ClientError::Protocol(_))
+        {
+            // Nobody will come back: the server need not keep the session. If it takes nothing any more, it will.
+            let _ = opened.wire.tx.try_send(Command::close().to_json(options.profile).to_string());
+        }
         let wire = opened.wire.close(options.timeouts.close);
         // Who closed waits until all is let go of; who did not is told at once.
         if closing.is_some() {
