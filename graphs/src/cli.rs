@@ -45,6 +45,8 @@ pub struct Cli {
 pub enum Command {
     /// Serve a graph to clients; or run it once, a recording or a text in, a recording and text out
     Run(RunArgs),
+    /// Talk to a Realtime server: by microphone, with a recording, or in writing
+    Talk(crate::talk::TalkArgs),
     /// Check a graph without starting it, and print its plan
     Check(CheckArgs),
     /// Draw a graph as a Mermaid chart or an SVG picture

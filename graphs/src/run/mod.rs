@@ -6,16 +6,16 @@
 
 mod abort;
 mod convert;
-mod ends;
-mod feed;
+pub mod ends;
+pub mod feed;
 mod files;
 mod print;
 mod report;
-mod sink;
-mod source;
-mod stop;
+pub mod sink;
+pub mod source;
+pub mod stop;
 mod take;
-mod timing;
+pub mod timing;
 
 use std::collections::BTreeMap;
 use std::io::IsTerminal as _;
