@@ -251,6 +251,10 @@ impl Commands {
         end.and_then(Result::err).unwrap_or(ClientError::Ended)
     }
     async fn put(&self, ask: Ask) -> Result<(), ClientError> {
+        // Its end is told a moment before its task is gone.
+        if self.shared.end.borrow().is_some() {
+            return Err(self.ended());
+        }
         match timeout(self.limit, self.tx.send(ask)).await {
             Ok(Ok(())) => Ok(()),
             Ok(Err(_)) => Err(self.ended()),
