@@ -73,3 +73,23 @@ fn the_first_node_is_the_same_everywhere() {
         assert!(text.contains(&graph), "another graph than in README.md");
     }
 }
+
+#[test]
+fn inline_client_has_two_turns_without_a_socket() {
+    let turn = |n| format!("turn {n}: Completed, \"hello world\", 3.0 s of audio");
+    assert_eq!(lines("inline_client"), [turn(1), turn(2), "closed: client_close".to_owned()]);
+}
+
+#[test]
+fn embed_axum_lets_in_who_has_a_key() {
+    let session = "with a key: a session of type \"realtime\"";
+    assert_eq!(lines("embed_axum"), ["without a key: 401", session, "closed: client_close"]);
+}
+
+#[test]
+fn voice_echo_hears_as_much_as_it_spoke() {
+    let all = lines("voice_echo");
+    let [spoke, heard] = all.as_slice() else { panic!("{all:?}") };
+    let (spoke, heard) = (spoke.strip_prefix("spoke ").unwrap(), heard.strip_prefix("heard ").unwrap());
+    assert_eq!(heard, format!("{spoke}, Completed"));
+}

@@ -112,7 +112,7 @@
 //! - [`shared`]: models for many sessions, their slots, and what runs next; [`pool`] is the order alone.
 //! - [`sim`] and [`Clock`]: tests in virtual time, where the same seed gives the same run. Nothing but the clock reads time.
 //! - [`carrier`] and [`link`]: edges to other processes, as a trait and as pure state.
-//! - [`SessionStats`], [`NodeStats`] and [`METRICS`]: what waited, what was dropped and why.
+//! - [`SessionStats`], [`GraphSnapshot`] and [`METRICS`]: what waited, what was dropped and why.
 //! - [`Layers`]: what a command line and the environment may put above a graph file.
 //! - The crate `omni-flow-nodes` has the nodes for audio, speech and models; the programs in `examples/` are short, and
 //!   `ARCHITECTURE.md` says why things are as they are.
@@ -158,11 +158,11 @@ pub use edge::{EdgeCounts, EdgeStats, Terminal};
 pub use engine::{Engine, EngineBuilder, Graph, StartError};
 pub use error::{ErrorKind, RunError};
 pub use file::{
-    Code, Diagnostic, Diagnostics, Entry, Explained, GraphFile, Layer, Layers, Scalar, Severity, Source, Sources, Span,
-    Tree, Value,
+    Code, Diagnostic, Diagnostics, Entry, Explained, GraphFile, Layer, Layers, Scalar, SecretError, Severity, Source,
+    Sources, Span, Tree, Value,
 };
 pub use lane::{Epoch, Epochs, Lane, MAX_LANES};
-pub use metrics::{Family, LIST as METRICS, MetricType, describe_metrics};
+pub use metrics::{EdgeSnapshot, Family, GraphSnapshot, LIST as METRICS, MetricType, NodeSnapshot, describe_metrics};
 pub use node::{Body, BuildCx, BuildError, Ctx, Emit, Env, Node, NodeError, PortError, RestartPolicy, Step, StepError};
 pub use plan::{
     CheckCx, Described, DescribedEdge, DescribedNode, EdgeClass, Memory, Mode, Place, Plan, PlanEdge, PlanNode, Policy,

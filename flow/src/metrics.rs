@@ -10,7 +10,9 @@
 mod families;
 mod graph;
 mod publish;
+mod snapshot;
 
 pub use families::{Family, LIST, MetricType, describe_metrics};
 pub(crate) use graph::GraphTotals;
 pub(crate) use publish::publish;
+pub use snapshot::{EdgeSnapshot, GraphSnapshot, NodeSnapshot};

@@ -24,6 +24,9 @@ pub struct Schema {
     pub fences: bool,
     /// True for a model used by many sessions: it runs on place `shared`.
     pub shared: bool,
+    /// What whoever serves a graph with this node may tell its clients (`chunk_period_ms`, `barge_in`). The
+    /// engine does not read them.
+    pub facts: serde_json::Map<String, serde_json::Value>,
     /// A node of this type as it would stand in a graph file, YAML.
     pub example: String,
 }
@@ -203,6 +206,10 @@ impl Schema {
     pub fn fences(mut self) -> Self {
         self.fences = true;
         self
+    }
+    /// Adds a fact for whoever serves a graph with this node; a later one of the same name counts.
+    pub fn fact(&mut self, name: &str, value: impl Into<serde_json::Value>) {
+        self.facts.insert(name.to_owned(), value.into());
     }
     /// Sets the example.
     #[must_use]

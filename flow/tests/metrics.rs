@@ -216,6 +216,58 @@ async fn figures_are_published_summed_and_monotone() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_snapshot_sums_sessions_that_live_and_those_that_are_gone() {
+    let engine = Engine::builder().clock(Clock::tokio()).inline().build().unwrap();
+    let graph = start(&engine, GRAPH).await;
+    let say = graph.plan().edges.iter().position(|e| graph.plan().input_name(e.to) == "say.in").unwrap();
+    let speak = graph.plan().nodes.iter().position(|n| n.name == "speak").unwrap();
+    let empty = graph.snapshot();
+    assert_eq!((empty.open, empty.closing, empty.closed, empty.rejected), (0, 0, 0, 0));
+    assert_eq!((empty.fences.as_slice(), empty.edges.len(), empty.nodes.len()), (&[0, 0][..], 4, 5));
+    assert_eq!((empty.edges[say], empty.nodes[speak]), (EdgeSnapshot::default(), NodeSnapshot::default()));
+
+    // Two sessions, each with four of eight letters on an edge of four, and one that is refused.
+    let (mut sessions, mut inputs) = (Vec::new(), Vec::new());
+    for _ in 0..2 {
+        let mut s = graph.open().unwrap();
+        let mut ask = s.input("ask").unwrap();
+        ask.send(text("abcdefgh")).await.unwrap();
+        sessions.push(s);
+        inputs.push(ask);
+    }
+    assert!(graph.open().is_err());
+    a_second().await;
+    let full = graph.snapshot();
+    assert_eq!((full.open, full.rejected), (2, 1));
+    let edge = full.edges[say];
+    assert_eq!((edge.depth, edge.queued.bytes, edge.counts.chunks, edge.blocked), (8, 8, 8, 2));
+    assert_eq!((edge.used_items, edge.fill(), edge.counts.depth_high), (1.0, 1.0, 4));
+    assert!(edge.oldest >= Some(Duration::from_secs(1)) && edge.counts.blocked >= Duration::from_secs(2), "{edge:?}");
+    assert!(full.nodes[speak].steps > 0, "{:?}", full.nodes);
+
+    // A fence of one of them takes what is queued there, and is counted in its lane.
+    sessions[0].fence(Lane::new(1).unwrap());
+    sessions[0].fence(Lane::new(1).unwrap());
+    a_second().await;
+    let fenced = graph.snapshot();
+    assert_eq!(fenced.fences, [0, 2]);
+    assert_eq!((fenced.edges[say].depth, fenced.edges[say].blocked), (4, 1));
+    assert!(fenced.edges[say].counts.stale >= 4);
+
+    // Gone, they stay in the totals.
+    drop(inputs);
+    for s in sessions {
+        s.abort().await.unwrap();
+    }
+    a_second().await;
+    let gone = graph.snapshot();
+    assert_eq!((gone.open, gone.closing, gone.closed, gone.fences.as_slice()), (0, 0, 2, &[0, 2][..]));
+    assert!(gone.edges[say].counts.chunks >= 8 && gone.nodes[speak].steps >= full.nodes[speak].steps);
+    assert_eq!((gone.edges[say].depth, gone.edges[say].fill(), gone.edges[say].oldest), (0, 0.0, None));
+    assert!(gone.at > full.at);
+}
+
+#[tokio::test(start_paused = true)]
 async fn at_most_once_a_second() {
     let record = Record::default();
     let _guard = metrics::set_default_local_recorder(&record);

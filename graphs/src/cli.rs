@@ -6,6 +6,8 @@ use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 
 const EXAMPLES: &str = "\
 Examples:
+  Serve a voice assistant, and talk to it in the browser at http://127.0.0.1:8080:
+    omni-flow run graphs/voice-assistant.yaml
   Ask the assistant a question and keep the answer:
     omni-flow run graphs/voice-assistant.yaml --input question.wav --output answer.wav
   Speak a text while it is being made into speech:
@@ -41,8 +43,10 @@ pub struct Cli {
 
 #[derive(Subcommand, Debug)]
 pub enum Command {
-    /// Run a graph with one session: a recording or a text in, a recording and text out
+    /// Serve a graph to clients; or run it once, a recording or a text in, a recording and text out
     Run(RunArgs),
+    /// Talk to a Realtime server: by microphone, with a recording, or in writing
+    Talk(crate::talk::TalkArgs),
     /// Check a graph without starting it, and print its plan
     Check(CheckArgs),
     /// Draw a graph as a Mermaid chart or an SVG picture
@@ -98,7 +102,15 @@ Graphs that come with it (each file begins with what it does and how to change i
   voice-assistant.yaml: a spoken conversation; hears, answers aloud, can be interrupted
     omni-flow run graphs/voice-assistant.yaml --input question.wav --output answer.wav
 
-How a session runs:
+Serving: a graph with a `session.in` that is given neither --input, --text nor --output is served
+  to clients until Ctrl-C: a page to talk with at http://127.0.0.1:8080, the OpenAI Realtime
+  protocol at ws://127.0.0.1:8080/v1/realtime. Keys, origins and limits stand under `serve:` and
+  `session:` of the graph file. Anything but a loopback address needs `serve.api-keys`, or
+  `serve.allow-anonymous: true`.
+    omni-flow run graphs/voice-assistant.yaml
+    omni-flow run graphs/voice-assistant.yaml --listen 127.0.0.1:9000 --tls-self-signed
+
+How a session of a file runs:
   A recording (any rate and channel count) is fed into the graph's audio `session.in` at its own
   pace, as a microphone would, in chunks of 20 ms; then the input ends and what is under way comes
   out. Text goes to the text `session.in`; one for signals stays silent. Audio of `session.out`
@@ -137,6 +149,18 @@ pub struct RunArgs {
     /// outputs
     #[arg(short, long = "output", value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub outputs: Vec<String>,
+    /// Serve it at this address; 127.0.0.1:8080 if neither this nor `serve.listen` is given. Port 0 takes any
+    #[arg(long, value_name = "HOST:PORT", conflicts_with_all = ["inputs", "outputs", "text", "no_pace"])]
+    pub listen: Option<String>,
+    /// Certificate chain for TLS, a PEM file
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "tls_key")]
+    pub tls_cert: Option<PathBuf>,
+    /// Its private key, a PEM file
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "tls_cert")]
+    pub tls_key: Option<PathBuf>,
+    /// TLS with a certificate made now, for development; its fingerprint is printed
+    #[arg(long, conflicts_with = "tls_cert")]
+    pub tls_self_signed: bool,
     /// Fetch nothing: use the models in the cache, or say what is missing and how to get it
     #[arg(long)]
     pub offline: bool,

@@ -10,7 +10,9 @@ mod nodes;
 mod output;
 mod registry;
 mod run;
+mod serve;
 mod shell;
+mod talk;
 
 use std::process::ExitCode;
 
@@ -27,6 +29,7 @@ fn main() -> ExitCode {
         Command::Run(a) => a.json,
         Command::Check(a) => a.json,
         Command::Nodes(a) => a.json,
+        Command::Talk(a) => a.json,
         _ => false,
     };
     match command(cli.command) {
@@ -54,6 +57,7 @@ fn command(command: Command) -> Result<(), Failure> {
     let registry = || registry::registry().context("the node types contradict each other");
     match command {
         Command::Run(args) => run::run(&args, &registry()?),
+        Command::Talk(args) => talk::run(&args),
         Command::Check(args) => check::check(&args, &registry()?),
         Command::Draw(args) => draw::draw(&args, &registry()?),
         Command::Nodes(args) => nodes::nodes(&args, &registry()?),

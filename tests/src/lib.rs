@@ -5,4 +5,5 @@
 //! crates lie, with their origin, in `tests/data`.
 #![warn(missing_docs)]
 
+#[cfg(feature = "models")]
 pub mod fuzz;

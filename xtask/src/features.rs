@@ -11,7 +11,7 @@ use anyhow::Context;
 use crate::meta::Metadata;
 
 /// The crates with features that their users choose.
-const CRATES: [&str; 2] = ["omni-flow-media", "omni-flow-nodes"];
+const CRATES: [&str; 3] = ["omni-flow-media", "omni-flow-nodes", "omni-flow-transports"];
 /// Features that are not checked here: `libopus` needs cmake; `default` is what every other check builds.
 const LEFT_OUT: [&str; 2] = ["libopus", "default"];
 

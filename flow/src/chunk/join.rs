@@ -12,7 +12,7 @@ use super::{Buf, Chunk, Payload, Pcm, Stamp, Tensor, Tokens};
 pub(crate) fn join(chunks: Vec<Chunk>) -> Result<Chunk, Vec<Chunk>> {
     let Some((first, last)) = chunks.first().zip(chunks.last()) else { return Err(chunks) };
     let len = chunks.iter().fold(crate::MediaTime::ZERO, |sum, c| sum.saturating_add(c.stamp.len));
-    let stamp = Stamp { len, last: last.stamp.last, ..first.stamp };
+    let stamp = Stamp { len, last: last.stamp.last, over: last.stamp.over, ..first.stamp };
     let payload = match &first.payload {
         only if chunks.len() == 1 => Some(only.clone()),
         Payload::Text(_) => text(&chunks),

@@ -38,18 +38,27 @@ pub struct Stamp {
     pub origin: Mono,
     /// True for the last chunk of a segment (an utterance, an answer). The stream goes on.
     pub last: bool,
+    /// True for the last chunk of a segment with which a whole answer is over: where an answer is cut into segments of its
+    /// own (sentences, for a voice), `last` ends each and this the answer.
+    pub over: bool,
 }
 
 impl Stamp {
     /// The stamp of a chunk made from the one that has this stamp: same epochs and origin, own media time.
     #[must_use]
     pub fn child(&self, pts: MediaTime, len: MediaTime) -> Self {
-        Self { pts, len, last: false, seq: 0, ..*self }
+        Self { pts, len, last: false, over: false, seq: 0, ..*self }
     }
     /// The same stamp, marked as the last of its segment or not.
     #[must_use]
     pub fn last(mut self, last: bool) -> Self {
         self.last = last;
+        self
+    }
+    /// The same stamp, marked as the end of an answer that consists of segments or not.
+    #[must_use]
+    pub fn over(mut self, over: bool) -> Self {
+        self.over = over;
         self
     }
 }

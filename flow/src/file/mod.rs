@@ -9,6 +9,7 @@ mod graph;
 mod layers;
 mod parse;
 pub(crate) mod secrets;
+mod settings;
 mod span;
 mod tree;
 
@@ -17,6 +18,7 @@ pub use diagnostic::{Diagnostic, Diagnostics, Severity};
 pub(crate) use diagnostic::{nearest, ticks};
 pub use graph::{Explained, GraphFile};
 pub use layers::Layers;
+pub use settings::SecretError;
 pub use span::{Layer, Source, Sources, Span};
 pub use tree::{Entry, Scalar, Tree, Value};
 pub(crate) use tree::{kebab, same_key};

@@ -16,7 +16,7 @@ pub(crate) enum Reference<'a> {
     /// `${env:NAME}`.
     Env(&'a str),
     /// `${file:PATH}`.
-    File,
+    File(&'a str),
 }
 
 /// The reference that a text is, if it is one as a whole.
@@ -28,7 +28,7 @@ pub(crate) fn reference(text: &str) -> Option<Reference<'_>> {
         "env" if !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_') => {
             Some(Reference::Env(name))
         }
-        "file" if !name.is_empty() => Some(Reference::File),
+        "file" if !name.is_empty() => Some(Reference::File(name)),
         _ => None,
     }
 }

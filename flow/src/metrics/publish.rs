@@ -1,72 +1,17 @@
 //! Writes one graph's figures to the recorder.
 
-use std::sync::Arc;
-
 use metrics::{counter, gauge};
 
 use super::families::{CLOSED, DROPPED, FAULTS, REJECTED};
 use super::graph::{EDGE_ERRORS, Sums};
-use crate::edge::EdgeStats;
+use super::snapshot::{Collected, EdgeSnapshot, collect};
 use crate::engine::GraphShared;
 use crate::node::BodyKind;
-use crate::session::SessionShared;
-use crate::{Amount, Medium, Mono, Policy};
-
-/// What the live sessions hold on one edge now.
-#[derive(Clone, Default)]
-struct Now {
-    depth: u64,
-    queued: Amount,
-    items: f64,
-    bytes: f64,
-    media: f64,
-    oldest: Option<f64>,
-}
-
-impl Now {
-    fn add(&mut self, e: &EdgeStats) {
-        let ratio = |used: u64, limit: u64| (used as f64 / limit.max(1) as f64).min(1.0);
-        self.depth += e.depth;
-        self.queued = self.queued.plus(e.queued);
-        self.items = self.items.max(ratio(e.used.items, e.limit.items));
-        self.bytes = self.bytes.max(ratio(e.used.bytes, e.limit.bytes));
-        self.media = self.media.max(ratio(e.used.span.ticks().max(0) as u64, e.limit.span.ticks().max(1) as u64));
-        if let Some(t) = e.oldest {
-            self.oldest = Some(self.oldest.unwrap_or(0.0).max(t.as_secs_f64()));
-        }
-    }
-}
+use crate::{Medium, Mono, Policy};
 
 /// Publishes all figures of `graph`. Looks at each live session once; never waits.
 pub(crate) fn publish(graph: &GraphShared, now: Mono) {
-    let (sessions, mut sums) = {
-        let mut state = graph.totals.state.lock();
-        state.live.retain(|s| s.strong_count() > 0);
-        let live: Vec<Arc<SessionShared>> = state.live.iter().filter_map(std::sync::Weak::upgrade).collect();
-        (live, state.past.clone())
-    };
-    let mut at = vec![Now::default(); graph.edges.len()];
-    let (mut open, mut closing) = (0u64, 0u64);
-    for s in &sessions {
-        if !s.ended() {
-            *(if s.cancelled().is_some() { &mut closing } else { &mut open }) += 1;
-        }
-        for (i, edge) in s.edges.iter().enumerate() {
-            let stats = edge.stats(now);
-            sums.add_edge(i, &stats);
-            at[i].add(&stats);
-        }
-        for (i, (probe, node)) in s.probes.iter().zip(&graph.plan.nodes).enumerate() {
-            sums.add_node(i, &probe.stats(&node.name));
-        }
-    }
-    // Dropped outside the lock: the last holder of a session adds its figures to the totals.
-    drop(sessions);
-    {
-        let mut state = graph.totals.state.lock();
-        sums.at_least(&state.published);
-        state.published = sums.clone();
-    }
+    let Collected { open, closing, sums, edges: at, .. } = collect(graph, now);
     edges(graph, &sums, &at);
     nodes(graph, &sums);
     let name = || graph.plan.name.clone();
@@ -81,7 +26,7 @@ pub(crate) fn publish(graph: &GraphShared, now: Mono) {
     }
 }
 
-fn edges(graph: &GraphShared, sums: &Sums, at: &[Now]) {
+fn edges(graph: &GraphShared, sums: &Sums, at: &[EdgeSnapshot]) {
     for ((spec, sum), now) in graph.edges.iter().zip(&sums.edges).zip(at) {
         let labels = || [("graph", graph.plan.name.clone()), ("edge", spec.name.clone())];
         let (l, c) = (labels(), &sum.counts);
@@ -91,7 +36,7 @@ fn edges(graph: &GraphShared, sums: &Sums, at: &[Now]) {
         if media {
             gauge!("omni_flow_edge_media_seconds", &l).set(now.queued.span.as_secs_f64());
         }
-        for (bound, value) in [("items", now.items), ("bytes", now.bytes), ("media", now.media)] {
+        for (bound, value) in [("items", now.used_items), ("bytes", now.used_bytes), ("media", now.used_media)] {
             if bound != "media" || media {
                 let [g, e] = labels();
                 gauge!("omni_flow_edge_credit_used_ratio", &[g, e, ("bound", bound.to_owned())]).set(value);
@@ -99,7 +44,7 @@ fn edges(graph: &GraphShared, sums: &Sums, at: &[Now]) {
         }
         // Only once it had a value does it need to lose it.
         if now.oldest.is_some() || c.chunks > 0 {
-            gauge!("omni_flow_edge_oldest_seconds", &l).set(now.oldest.unwrap_or(f64::NAN));
+            gauge!("omni_flow_edge_oldest_seconds", &l).set(now.oldest.map_or(f64::NAN, |t| t.as_secs_f64()));
         }
         gauge!("omni_flow_edge_blocked_seconds_total", &l).set(c.blocked.as_secs_f64());
         counter!("omni_flow_edge_chunks_total", &l).absolute(c.chunks);
@@ -143,29 +88,6 @@ fn nodes(graph: &GraphShared, sums: &Sums) {
             gauge!("omni_flow_node_inflight", &[g, n]).set(inflight as f64);
             let [g, n] = labels();
             gauge!("omni_flow_node_waiting", &[g, n]).set((s.waiting + queued) as f64);
-        }
-    }
-}
-
-impl Sums {
-    /// No total below what was said before.
-    fn at_least(&mut self, before: &Self) {
-        for (now, old) in self.edges.iter_mut().zip(&before.edges) {
-            let (c, o) = (&mut now.counts, &old.counts);
-            c.chunks = c.chunks.max(o.chunks);
-            c.bytes = c.bytes.max(o.bytes);
-            c.stale = c.stale.max(o.stale);
-            c.policy = c.policy.max(o.policy);
-            c.closed = c.closed.max(o.closed);
-            c.lost = c.lost.max(o.lost);
-            c.blocked = c.blocked.max(o.blocked);
-            now.errors.iter_mut().zip(old.errors).for_each(|(n, o)| *n = (*n).max(o));
-        }
-        for (now, old) in self.nodes.iter_mut().zip(&before.nodes) {
-            now.busy = now.busy.max(old.busy);
-            now.restarts = now.restarts.max(old.restarts);
-            now.over_budget = now.over_budget.max(old.over_budget);
-            now.faults.iter_mut().zip(old.faults).for_each(|(n, o)| *n = (*n).max(o));
         }
     }
 }

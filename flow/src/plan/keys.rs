@@ -132,14 +132,25 @@ const SECTION_KEYS: &[(&str, Shape)] = &[
     ("placement.heartbeat", Time),
 ];
 
-/// Those that something acts on where one process serves nobody; `serve.front-ends` may say that it is one.
-const ACTS: [&str; 6] = [
-    "session.mode",
-    "session.max-sessions",
-    "session.idle-ttl",
-    "serve.front-ends",
-    "scheduler.starvation-picks",
-    "scheduler.starvation",
+/// Those that nothing acts on yet, and all below them; `serve.front-ends` may say that it is one.
+const NOT_YET: [&str; 17] = [
+    "session.history-check",
+    "session.video",
+    "session.warmup-units",
+    "session.vad.model-path",
+    "session.max-utterance",
+    "serve.allowed-media-path",
+    "serve.init-timeout",
+    "serve.voices.cache-bytes",
+    "serve.voices.precomputed-dir",
+    "serve.media",
+    "serve.video-chat",
+    "serve.video-out",
+    "serve.videos",
+    "serve.storage",
+    "serve.openpi",
+    "placement",
+    "serve.realtime.close-drain",
 ];
 
 /// Keys of `chunk`, per output port or for all.
@@ -160,13 +171,13 @@ const CHUNK_KEYS: &[(&str, Shape)] = &[
 /// What may stand in a part of a graph file.
 pub(crate) struct Table {
     keys: &'static [(&'static str, Shape)],
-    /// Those that something acts on, where some are only known; the others are refused as not there yet.
-    acts: Option<&'static [&'static str]>,
+    /// Those that are only known, with all below them: refused as not there yet.
+    not_yet: &'static [&'static str],
 }
 /// `session`, `serve`, `scheduler` and `placement`.
-pub(crate) const SECTIONS: Table = Table { keys: SECTION_KEYS, acts: Some(&ACTS) };
+pub(crate) const SECTIONS: Table = Table { keys: SECTION_KEYS, not_yet: &NOT_YET };
 /// `chunk` of a node.
-pub(crate) const CHUNK: Table = Table { keys: CHUNK_KEYS, acts: None };
+pub(crate) const CHUNK: Table = Table { keys: CHUNK_KEYS, not_yet: &[] };
 
 /// Checks the keys below `prefix` against `table`; an empty prefix is the table's top.
 pub(crate) fn check(tree: &Tree, prefix: &str, table: &Table, out: &mut Vec<Diagnostic>) {
@@ -206,9 +217,10 @@ pub(crate) fn check(tree: &Tree, prefix: &str, table: &Table, out: &mut Vec<Diag
             }
             Some(s) => {
                 let wrong = fits(&e.value, &e.key, s, scale);
-                if wrong.is_none() && table.acts.is_some_and(|acts| !acts.contains(&path.as_str())) {
+                let below = |k: &str| path.strip_prefix(k).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
+                if wrong.is_none() && table.not_yet.iter().any(|k| below(k)) {
                     let d = Diagnostic::error(Code::NotYet, e.key_span, format!("`{path}` is not on this place yet"));
-                    out.push(d.hint("this version serves no clients over a network; leave the key out"));
+                    out.push(d.hint("this version does not act on it; leave the key out"));
                 }
                 out.extend(wrong);
             }

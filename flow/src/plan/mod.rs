@@ -20,6 +20,7 @@ mod svg;
 
 pub use check::{CheckCx, Warnings};
 pub use describe::{Described, DescribedEdge, DescribedNode};
+pub(crate) use keys::duration;
 
 use std::path::PathBuf;
 use std::sync::Arc;

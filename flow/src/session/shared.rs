@@ -230,6 +230,6 @@ impl SessionShared {
 impl Drop for SessionShared {
     fn drop(&mut self) {
         let stats = self.stats();
-        self.graph.totals.gone(&stats.edges, &stats.nodes);
+        self.graph.totals.gone(&stats.edges, &stats.nodes, &self.lanes.epochs());
     }
 }

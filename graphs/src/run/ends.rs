@@ -118,7 +118,7 @@ fn unfed(end: &End, several: bool) -> Failure {
     }
     Failure::usage(
         format!("this graph listens at `{name}`: give it a recording with --input {at}FILE"),
-        "any rate and channel count will do; a server for live callers comes later",
+        "any rate and channel count will do; without --input and --output the graph is served to live callers",
     )
 }
 

@@ -1,20 +1,21 @@
-//! `omni-flow run`: one session of a graph, fed from a file or text, its answer written and printed while it is made.
+//! `omni-flow run`: one session of a graph, fed from a file or text, its answer written and printed while it is made; or,
+//! with nothing to feed it, the graph served to clients ([`crate::serve`]).
 //!
 //! Everything that can be known to be wrong is said before a model is loaded: the graph, the ends without a file, files
 //! that cannot be read or written. Then nodes are built, one session runs, and a table says what it took.
 
 mod abort;
 mod convert;
-mod ends;
-mod feed;
+pub mod ends;
+pub mod feed;
 mod files;
 mod print;
 mod report;
-mod sink;
-mod source;
-mod stop;
+pub mod sink;
+pub mod source;
+pub mod stop;
 mod take;
-mod timing;
+pub mod timing;
 
 use std::collections::BTreeMap;
 use std::io::IsTerminal as _;
@@ -28,13 +29,14 @@ use tokio::task::JoinSet;
 
 use crate::cli::RunArgs;
 use crate::failure::Failure;
-use crate::{load, output};
+use crate::{load, output, serve};
+pub use abort::timeout as abort_timeout;
 use ends::End;
 use feed::Feeder;
 use report::Report;
 use sink::{Sink, Target};
 use source::Source;
-use stop::Stop;
+pub use stop::Stop;
 use take::{Screen, Taken, Taker};
 use timing::Ear;
 
@@ -50,17 +52,26 @@ struct Job {
     args: RunArgs,
 }
 
+/// What a command line asks for.
+enum Wanted {
+    Run(Box<Job>),
+    Serve(Box<serve::Job>),
+}
+
 /// Runs a graph.
 pub fn run(args: &RunArgs, registry: &Registry) -> Result<(), Failure> {
-    let job = prepare(args, registry)?;
+    let wanted = prepare(args, registry)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().context("cannot start threads")?;
-    let done = runtime.block_on(go(job));
+    let done = match wanted {
+        Wanted::Run(job) => runtime.block_on(go(*job)),
+        Wanted::Serve(job) => runtime.block_on(serve::go(*job)),
+    };
     // What still blocks (a model being loaded, standard input) must not hold the program.
     runtime.shutdown_background();
     done
 }
 
-fn prepare(args: &RunArgs, registry: &Registry) -> Result<Job, Failure> {
+fn prepare(args: &RunArgs, registry: &Registry) -> Result<Wanted, Failure> {
     let abort_timeout = abort::timeout()?;
     let mut layers = load::layers(&args.graph.sets, &args.graph.overrides);
     let mut file = load::read(&args.graph.graph, &layers)?;
@@ -71,6 +82,9 @@ fn prepare(args: &RunArgs, registry: &Registry) -> Result<Job, Failure> {
     }
     let (plan, warnings) = load::check(&file, registry)?;
     eprint!("{}", warnings.render(std::io::stderr().is_terminal()));
+    if serve::wanted(args, &plan) {
+        return serve::prepare(args, plan, &file).map(|job| Wanted::Serve(Box::new(job)));
+    }
     let (ins, outs) = ends::of(&plan);
     let feeds = ends::inputs(&ins, &inputs, args.text.as_deref())?;
     let targets = ends::outputs(&outs, &outputs)?;
@@ -87,7 +101,7 @@ fn prepare(args: &RunArgs, registry: &Registry) -> Result<Job, Failure> {
     let sources = feeds.into_iter().map(open).collect::<anyhow::Result<Vec<_>>>()?;
     let open = |(node, path): (String, std::path::PathBuf)| Target::open(&path).map(|t| (node, t));
     let targets = targets.into_iter().map(open).collect::<anyhow::Result<BTreeMap<_, _>>>()?;
-    Ok(Job { plan, sources, targets, abort_timeout, args: args.clone() })
+    Ok(Wanted::Run(Box::new(Job { plan, sources, targets, abort_timeout, args: args.clone() })))
 }
 
 /// True if both lead to one file, by whatever name.
@@ -103,14 +117,7 @@ fn same(a: &Path, b: &Path) -> bool {
 async fn go(job: Job) -> Result<(), Failure> {
     let stop = Stop::listen();
     let Job { plan, sources, targets, abort_timeout, args } = job;
-    let mut engine = Engine::builder().offline(args.offline).seed(args.seed);
-    if let Some(n) = args.threads {
-        engine = engine.threads(n.into());
-    }
-    if let Some(limit) = abort_timeout {
-        engine = engine.abort_timeout(limit);
-    }
-    let engine = engine.build().context("cannot start the compute threads")?;
+    let engine = engine(&args, abort_timeout)?;
     let name = plan.name.clone();
     let began = Instant::now();
     say(&args, &format!("starting {name}: {}", summary(&plan)));
@@ -145,6 +152,18 @@ async fn go(job: Job) -> Result<(), Failure> {
     if stopped { Err(Failure::Interrupted) } else { answered(&taken, ear.as_deref()) }
 }
 
+/// The engine that a command line asks for.
+pub fn engine(args: &RunArgs, abort_timeout: Option<Duration>) -> Result<Engine, Failure> {
+    let mut engine = Engine::builder().offline(args.offline).seed(args.seed);
+    if let Some(n) = args.threads {
+        engine = engine.threads(n.into());
+    }
+    if let Some(limit) = abort_timeout {
+        engine = engine.abort_timeout(limit);
+    }
+    Ok(engine.build().context("cannot start the compute threads")?)
+}
+
 /// A session that was asked something and spoke nothing did not do what it is for.
 fn answered(taken: &[Taken], ear: Option<&Ear>) -> Result<(), Failure> {
     let silent = taken.iter().find(|t| !t.text && t.answers.all().is_empty());
@@ -167,13 +186,13 @@ fn answered(taken: &[Taken], ear: Option<&Ear>) -> Result<(), Failure> {
 }
 
 /// A line about progress, for people.
-fn say(args: &RunArgs, text: &str) {
+pub fn say(args: &RunArgs, text: &str) {
     if !args.json {
         eprintln!("{text}");
     }
 }
 
-fn summary(plan: &Plan) -> String {
+pub fn summary(plan: &Plan) -> String {
     let models: Vec<&str> = plan.nodes.iter().filter(|n| n.schema.shared).map(|n| n.name.as_str()).collect();
     let models = if models.is_empty() { String::new() } else { format!(", models: {}", models.join(", ")) };
     format!("{} nodes{models}", plan.nodes.len())

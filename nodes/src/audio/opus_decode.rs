@@ -149,7 +149,7 @@ impl Decoding {
                         lost += audio.len();
                     }
                     let last = stamp.last && i + 1 == count;
-                    let s = stamp.child(self.line.time(timestamp), audio.len()).last(last);
+                    let s = stamp.child(self.line.time(timestamp), audio.len()).last(last).over(last && stamp.over);
                     if out.send(&s, audio).await == Sent::Gone {
                         return Ok(Sent::Gone);
                     }

@@ -57,7 +57,7 @@ impl Converting {
         for (i, c) in self.made.drain(..).enumerate() {
             let audio = pcm(self.rate, c.channels, c.samples)?;
             let last = stamp.last && i + 1 == count;
-            out.push(stamp.child(c.pts, audio.len()).last(last), audio);
+            out.push(stamp.child(c.pts, audio.len()).last(last).over(last && stamp.over), audio);
         }
         Ok(())
     }
@@ -74,7 +74,10 @@ impl Step for Converting {
         if stamp.last && self.made.is_empty() {
             // Nothing is held, and the segment ends all the same.
             let channels = self.channels.unwrap_or(input.channels());
-            out.push(stamp.child(stamp.pts, MediaTime::ZERO).last(true), pcm(self.rate, channels, Vec::new())?);
+            out.push(
+                stamp.child(stamp.pts, MediaTime::ZERO).last(true).over(stamp.over),
+                pcm(self.rate, channels, Vec::new())?,
+            );
         }
         self.emit(stamp, out)
     }

@@ -151,7 +151,8 @@ impl Stage for Code2wavStage {
         let (at, n) = (slot.at, samples.len() as u64);
         slot.at += n;
         let (pts, len) = (MediaTime::from_samples(at, rate), MediaTime::from_samples(n, rate));
-        out.push(slot.stamp.child(pts, len).last(ended), Pcm::mono(rate, samples));
+        let over = ended && slot.stamp.over;
+        out.push(slot.stamp.child(pts, len).last(ended).over(over), Pcm::mono(rate, samples));
         Ok(())
     }
     fn fence(&self, slot: &mut Sounding) {

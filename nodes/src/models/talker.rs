@@ -227,7 +227,8 @@ impl Stage for TalkerStage {
         if said.ids.is_empty() {
             if stamp.last {
                 // Who waits for the end of the answer must have it.
-                out.push(stamp.child(stamp.pts, MediaTime::ZERO).last(true), Tensor::f32([0, 0], Vec::new()));
+                let end = stamp.child(stamp.pts, MediaTime::ZERO).last(true).over(true);
+                out.push(end, Tensor::f32([0, 0], Vec::new()));
             }
             return Ok(());
         }
@@ -250,7 +251,9 @@ impl Stage for TalkerStage {
             let part = rows[from * width..to * width].to_vec();
             let at = MediaTime::from_ticks(play.ticks() * from as i64);
             let len = MediaTime::from_ticks(play.ticks() * (to - from) as i64);
-            out.push(stamp.child(at, len).last(to == frames), Tensor::f32([to - from, width], part));
+            // Each sentence is a segment; the last of them ends the answer.
+            let end = to == frames;
+            out.push(stamp.child(at, len).last(end).over(end && stamp.last), Tensor::f32([to - from, width], part));
         }
         Ok(())
     }

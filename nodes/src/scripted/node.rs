@@ -2,9 +2,10 @@
 //!
 //! It hears on `audio` (a last chunk commits the turn) and is asked on `ask`, and goes on hearing while it speaks, also
 //! while nobody takes what it says. Signals that it takes: `answer.begin` with JSON `instructions`, `voice` and `turn`,
-//! all of which may be left out, begins the answer to what was committed; `answer.end` ends the answer that is under way.
-//! Where the model decides turns, a commit begins an answer too; and so it does where nothing feeds `ask`. If nobody ever
-//! asked or committed, the end of the input is a commit that is answered.
+//! all of which may be left out, begins the answer to what was committed, and so does `chat.prompt`, whose turns are counted;
+//! `chat.context` gives `instructions` and `voice` for answers that nobody asks for; `answer.end` ends the answer that is
+//! under way. Where the model decides turns, a commit begins an answer too; and so it does where nothing feeds `ask`. If
+//! nobody ever asked or committed, the end of the input is a commit that is answered.
 //!
 //! What it gives answers what began it, under its epochs. Positions begin at 0 with each answer; a piece of a cumulative
 //! answer stands at 0 and holds all so far. Signals on `events`, with JSON: `unit` (`units`, `steps`, `samples` heard so far;
@@ -40,7 +41,7 @@ impl Make for ScriptedDuplex {
         let signal = Kind::of(Medium::Signal);
         Schema::new("A conversation partner by script: hears, and answers the same each time, without a model")
             .input(Port::new("audio", Kind::mono(HEARD_RATE), "what the user says; a last chunk commits the turn"))
-            .input(Port::new("ask", signal.clone(), "`answer.begin` and `answer.end`, from a client").optional())
+            .input(Port::new("ask", signal.clone(), "questions of a client: `chat.prompt`, `answer.begin`").optional())
             .output(Port::new("audio", Kind::mono(TONE_RATE), "a tone, or with `echo` what was heard").segments())
             .output(Port::new("text", Kind::of(Medium::Text), "the words of each chunk").segments().optional())
             .output(
@@ -73,6 +74,11 @@ impl Make for ScriptedDuplex {
         };
         let longest = config.answers.iter().map(|a| a.chunk_ms).max().unwrap_or_default();
         out.longest = MediaTime::from_millis(i64::from(longest));
+        schema.fact("implementation_level", serde_json::to_value(config.level).unwrap_or_default());
+        schema.fact("chunk_period_ms", config.unit_ms);
+        for (name, value) in config.flags() {
+            schema.fact(&name, value);
+        }
         Ok(())
     }
     fn build(config: &ScriptedConfig, _: &BuildCx) -> Result<Body, BuildError> {
@@ -118,6 +124,8 @@ struct Running {
     by_itself: bool,
     /// A client has asked or committed: it says what is answered.
     led: bool,
+    /// What answers that nobody asks for may depend on.
+    context: Ask,
     talk: Option<Talk>,
     last: Stamp,
 }
@@ -137,6 +145,7 @@ impl Node for Scripted {
             asks: VecDeque::new(),
             commits: VecDeque::new(),
             led: false,
+            context: Ask::default(),
             talk: None,
             last: cx.arrival(),
         };
@@ -204,7 +213,7 @@ impl Running {
     fn hear(&mut self, stamp: Stamp, pcm: &Pcm) {
         self.last = stamp;
         let before = self.partner.units();
-        let begins = self.partner.hear(&pcm.f32());
+        let begins = self.partner.hear(&pcm.f32(), stamp.last);
         if self.partner.units() > before {
             // Those that nobody has taken yet are told with these.
             self.outbox.retain(|(_, g)| !matches!(g, Given::Units));
@@ -219,12 +228,18 @@ impl Running {
         }
     }
     fn asked(&mut self, stamp: Stamp, signal: &Signal, node: &str) {
-        if let Some(read) = signal.read::<Ask>("answer.begin") {
+        let prompt = || signal.read::<Ask>("chat.prompt").map(|read| read.map(|ask| Ask { turn: None, ..ask }));
+        if let Some(read) = signal.read::<Ask>("answer.begin").or_else(prompt) {
             self.led = true;
             match read {
                 Ok(ask) if self.asks.len() < MOST_WAITING => self.asks.push_back((stamp, ask)),
                 Ok(_) => tracing::warn!(node, "too many questions wait: one is dropped"),
                 Err(e) => tracing::warn!(node, error = %e, "a question that cannot be read is dropped"),
+            }
+        } else if let Some(read) = signal.read::<Ask>("chat.context") {
+            match read {
+                Ok(ask) => self.context = Ask { turn: None, ..ask },
+                Err(e) => tracing::warn!(node, error = %e, "a context that cannot be read is dropped"),
             }
         } else if matches!(signal, Signal::Named { name, .. } if &**name == "answer.end")
             && let Some(talk) = &mut self.talk
@@ -248,7 +263,7 @@ impl Running {
         let (stamp, ask) = match self.asks.pop_front() {
             Some(asked) => asked,
             None => match self.commits.pop_front() {
-                Some(stamp) => (stamp, Ask::default()),
+                Some(stamp) => (stamp, self.context.clone()),
                 None => return Ok(()),
             },
         };

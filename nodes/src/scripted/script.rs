@@ -105,14 +105,15 @@ impl Partner {
     pub fn fresh(&self) -> bool {
         self.fresh
     }
-    /// Hears audio. True if the script says that an answer begins here, without a commit.
-    pub fn hear(&mut self, audio: &[f32]) -> bool {
+    /// Hears audio; the last of a turn belongs to what came before it. True if the script says that an answer begins here,
+    /// without a commit.
+    pub fn hear(&mut self, audio: &[f32], last: bool) -> bool {
         if audio.is_empty() {
             return false;
         }
         let before = self.units();
         self.samples += audio.len() as u64;
-        self.last_samples = audio.len() as u64;
+        self.last_samples = audio.len() as u64 + if last { self.last_samples } else { 0 };
         self.fresh = true;
         if self.config.answers.iter().any(|a| a.echo) {
             self.heard.extend_from_slice(audio);
@@ -358,10 +359,11 @@ mod tests {
     fn templates_are_filled_once_and_what_is_none_stays() {
         let text = "{steps}/{units} {samples} {last_samples} {voice}: {instructions} {other} {";
         let mut p = partner(serde_json::json!([{ "chunks": 1, "text": text }]));
-        p.hear(&[0.0; 15_999]);
+        p.hear(&[0.0; 15_999], false);
         assert_eq!(p.units(), 0, "half a unit starts no step");
-        p.hear(&[0.0; 16_002]);
-        p.hear(&[]);
+        p.hear(&[0.0; 16_000], false);
+        p.hear(&[0.0; 2], true);
+        p.hear(&[], true);
         let ask = Ask { instructions: Some("say {samples}".into()), voice: Some("joe".into()), turn: None };
         assert_eq!(texts(&mut p, &ask), ["2/2 32001 16002 joe: say {samples} {other} {"]);
     }
@@ -376,9 +378,9 @@ mod tests {
     fn an_echo_is_the_turns_input_and_no_more() {
         let mut p = partner(serde_json::json!([{ "echo": true, "chunk_ms": 100, "text": "abcd" }]));
         let first: Vec<f32> = (0..2_000).map(|i| i as f32).collect();
-        p.hear(&first);
+        p.hear(&first, false);
         p.commit();
-        p.hear(&[-1.0; 50]);
+        p.hear(&[-1.0; 50], false);
         for (want, texts) in [(first, vec!["ab", "cd"]), (vec![-1.0; 50], vec!["abcd"])] {
             let Begun::Speak(mut s) = p.begin(&Ask::default()) else { panic!() };
             assert_eq!(s.rate(), 16_000);
@@ -428,10 +430,10 @@ mod tests {
         let mut config = ScriptedConfig { level: Level::ModelNativeDuplex, unit_ms: 100, ..ScriptedConfig::default() };
         config.answers[0].after_units = Some(3);
         let mut p = Partner::new(config.clone());
-        let begins: Vec<bool> = (0..8).map(|_| p.hear(&[0.0; 1_600])).collect();
+        let begins: Vec<bool> = (0..8).map(|_| p.hear(&[0.0; 1_600], false)).collect();
         assert_eq!(begins, [false, false, true, false, false, true, false, false]);
         config.level = Level::TurnBasedDuplex;
-        assert!(!Partner::new(config).hear(&[0.0; 160_000]));
+        assert!(!Partner::new(config).hear(&[0.0; 160_000], false));
     }
     #[test]
     fn the_tone_has_no_seam() {

@@ -81,6 +81,8 @@ struct Player {
     /// Chunks taken whose credit has not been returned, each with the position at which its last sample leaves.
     owed: std::collections::VecDeque<(u64, Amount)>,
     pushed: u64,
+    /// Where answers end, of those whose end has not left.
+    overs: std::collections::VecDeque<u64>,
     /// Ends of segments that have left, and when the latest will have been heard if that has not been told.
     ends: u64,
     tell_at: Option<Mono>,
@@ -130,6 +132,9 @@ impl Node for PlayoutNode {
                         return Ok(());
                     }
                     p.settle(&input);
+                }
+                if p.close(&mut audio).await == Sent::Gone {
+                    return Ok(());
                 }
                 let over = ended && waiting.is_none() && p.machine.held() == 0;
                 if p.heard_out(clock.now(), over) {
@@ -228,6 +233,7 @@ impl Player {
             stamp: Stamp::default(),
             owed: Default::default(),
             pushed: 0,
+            overs: Default::default(),
             ends: 0,
             tell_at: None,
         })
@@ -246,6 +252,9 @@ impl Player {
         if w.stamp.last {
             self.machine.end_segment(now)?;
         }
+        if w.stamp.over {
+            self.overs.push_back(self.pushed);
+        }
         Ok(true)
     }
     async fn give(
@@ -258,10 +267,26 @@ impl Player {
     ) -> Sent {
         let n = frame.audio.len() as u64;
         let (pts, len) = (MediaTime::from_samples(frame.position, self.rate), MediaTime::from_samples(n, self.rate));
-        let stamp = self.stamp.child(pts, len);
+        let stamp = self.stamp.child(pts, len).last(self.ends_answer());
         let left = MediaTime::from_samples(self.machine.held() as u64, self.rate);
         playback.sent(lane, &stamp.epochs, now, now.plus((left + len).to_duration()));
         out.send(&stamp, Pcm::mono(self.rate, frame.audio)).await
+    }
+    /// True if an answer is over with what has left the machine, told once.
+    fn ends_answer(&mut self) -> bool {
+        let left = self.pushed - (self.machine.held() as u64).min(self.pushed);
+        self.overs.pop_front_if(|end| *end <= left).is_some()
+    }
+    /// Tells the end of an answer all of whose samples had left before its end was known.
+    async fn close(&mut self, out: &mut Out<Pcm>) -> Sent {
+        while self.ends_answer() {
+            let end = self.stamp.child(MediaTime::from_samples(self.pushed, self.rate), MediaTime::ZERO).last(true);
+            let sent = out.send(&end, Pcm::mono(self.rate, Vec::new())).await;
+            if sent == Sent::Gone {
+                return sent;
+            }
+        }
+        Sent::Queued
     }
     /// Returns the credit of chunks that have left in full.
     fn settle(&mut self, input: &omni_flow::In<Pcm>) {
@@ -290,5 +315,53 @@ impl Player {
     async fn report(&self, out: &mut Out<Signal>, now: Mono) {
         let until = self.machine.played_until(now);
         out.send(&self.stamp.child(until, MediaTime::ZERO), Signal::Played { until }).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Plays sentences of so many samples at 8 kHz; the last of each answer is marked. What leaves: samples, and whether the
+    /// answer ends with it.
+    fn play(sentences: &[(usize, bool)]) -> Vec<(usize, bool)> {
+        let mut p = Player::new(PlayoutConfig::new(8_000)).unwrap();
+        let (mut now, mut left) = (Mono::default(), Vec::new());
+        for (n, over) in sentences {
+            let stamp = Stamp::default().last(true).over(*over);
+            let mut w = Waiting { stamp, pcm: Pcm::mono(8_000, vec![0.1; *n]), taken: 0 };
+            while !p.push(&mut w, now).unwrap() {
+                now = now.plus(Duration::from_millis(5));
+                while let Some(f) = p.machine.poll(now) {
+                    let ends = p.ends_answer();
+                    left.push((f.audio.len(), ends));
+                }
+            }
+            for _ in 0..400 {
+                now = now.plus(Duration::from_millis(5));
+                while let Some(f) = p.machine.poll(now) {
+                    let ends = p.ends_answer();
+                    left.push((f.audio.len(), ends));
+                }
+            }
+            if p.ends_answer() {
+                left.push((0, true));
+            }
+        }
+        left
+    }
+
+    #[test]
+    fn an_answer_ends_with_its_last_frame_and_not_with_a_sentence() {
+        let left = play(&[(800, false), (850, true), (320, true)]);
+        assert_eq!(left.iter().map(|(n, _)| n).sum::<usize>(), 1970);
+        let ends: Vec<usize> = (0..left.len()).filter(|i| left[*i].1).collect();
+        let before = |i: usize| left[..=i].iter().map(|(n, _)| n).sum::<usize>();
+        assert_eq!(ends.iter().map(|i| before(*i)).collect::<Vec<_>>(), [1650, 1970]);
+    }
+    #[test]
+    fn an_end_without_samples_is_told_all_the_same() {
+        assert_eq!(play(&[(320, false), (0, true)]).last(), Some(&(0, true)));
+        assert_eq!(play(&[(0, true)]), [(0, true)]);
     }
 }

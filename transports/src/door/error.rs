@@ -30,6 +30,10 @@ impl HttpError {
     pub fn not_found(message: impl Into<String>) -> Self {
         Self::new(StatusCode::NOT_FOUND, message)
     }
+    /// 503: later, perhaps.
+    pub fn unavailable(message: impl Into<String>) -> Self {
+        Self { status: StatusCode::SERVICE_UNAVAILABLE, message: message.into(), param: None }
+    }
     /// 404 of a route that the graph does not bind.
     pub fn not_bound(name: &str) -> Self {
         Self::not_found(format!("{name} is not available"))

@@ -5,8 +5,10 @@
 
 mod error;
 mod gate;
+mod listen;
 mod query;
 mod socket;
+mod stats;
 
 use std::sync::Arc;
 
@@ -15,13 +17,15 @@ use axum::http::HeaderMap;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Json, Router};
-use omni_flow::{Clock, Graph};
+use omni_flow::{Clock, Graph, Mode};
 use serde_json::{Value, json};
 
 pub use error::HttpError;
 pub use gate::{Gate, GateError};
+pub use listen::{SEND_BUFFER, listen};
 use query::Query;
 pub use socket::Limits;
+pub use stats::Stopping;
 
 use crate::realtime::host::{Hello, Host};
 use crate::realtime::wire::profile::Profile;
@@ -51,8 +55,10 @@ pub fn router(door: Door) -> Router {
         .route("/v1/models", get(models))
         .route("/v1/models/{id}", get(model))
         .route("/health", get(health))
+        .merge(crate::page::routes())
         .fallback(missing)
-        .with_state(door)
+        .with_state(door.clone())
+        .merge(stats::routes(door))
 }
 
 async fn realtime(
@@ -63,7 +69,8 @@ async fn realtime(
 ) -> Response {
     let query = Query::parse(query.as_deref().unwrap_or_default());
     let duplex = query.duplex == Some(true);
-    open(door, query, &headers, upgrade, duplex)
+    let refused = query.duplex == Some(false) && door.mode() == Mode::Duplex;
+    open(door, query, &headers, upgrade, duplex, refused.then_some("Realtime API is not available"))
 }
 
 async fn duplex(
@@ -73,10 +80,25 @@ async fn duplex(
     upgrade: WebSocketUpgrade,
 ) -> Response {
     let query = Query::parse(query.as_deref().unwrap_or_default());
-    open(door, query, &headers, upgrade, true)
+    let refused = door.mode() == Mode::Turn;
+    open(door, query, &headers, upgrade, true, refused.then_some("Duplex API is not available"))
 }
 
-fn open(door: Door, query: Query, headers: &HeaderMap, upgrade: WebSocketUpgrade, duplex: bool) -> Response {
+impl Door {
+    fn mode(&self) -> Mode {
+        self.graph.plan().session.mode
+    }
+}
+
+/// Opens a socket, to say in one error why it is `refused` or to talk.
+fn open(
+    door: Door,
+    query: Query,
+    headers: &HeaderMap,
+    upgrade: WebSocketUpgrade,
+    duplex: bool,
+    refused: Option<&'static str>,
+) -> Response {
     let offered = gate::protocols(headers);
     if let Err(e) = door.gate.admit(headers, &offered) {
         return HttpError::from(e).into_response();
@@ -92,6 +114,9 @@ fn open(door: Door, query: Query, headers: &HeaderMap, upgrade: WebSocketUpgrade
     let hello = Hello { profile, autostart: query.autostart && !query.resume, model: query.model };
     let upgrade = upgrade.max_message_size(door.limits.frame).max_frame_size(door.limits.frame);
     let upgrade = if offered.iter().any(|p| p == "realtime") { upgrade.protocols(["realtime"]) } else { upgrade };
+    if let Some(message) = refused {
+        return upgrade.on_upgrade(move |socket| socket::refuse(socket, profile, message, door.limits));
+    }
     upgrade.on_upgrade(move |socket| socket::serve(host, hello, socket, door.limits))
 }
 

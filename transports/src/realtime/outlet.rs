@@ -24,6 +24,8 @@ pub struct Outlet {
     journal: Option<Journal<Arc<str>>>,
     /// Goes out before all that waits.
     urgent: Option<ServerEvent>,
+    /// The response of which audio was taken, and not yet the words that go with it.
+    half: Option<Arc<str>>,
     seed: u64,
     sent: u64,
 }
@@ -35,6 +37,8 @@ pub struct Sent {
     pub text: Arc<str>,
     /// True if nothing follows it.
     pub last: bool,
+    /// The response of which it is audio.
+    pub audio_of: Option<Arc<str>>,
 }
 
 impl Outlet {
@@ -47,7 +51,7 @@ impl Outlet {
         seed: u64,
     ) -> Self {
         let journal = resumable.map(Journal::new);
-        Self { profile, session_id, outbox: Outbox::new(queue), journal, urgent: None, seed, sent: 0 }
+        Self { profile, session_id, outbox: Outbox::new(queue), journal, urgent: None, half: None, seed, sent: 0 }
     }
     /// Queues an event that this client is told of. False: the queue has overflowed, for the first time.
     pub fn tell(&mut self, event: ServerEvent) -> bool {
@@ -79,9 +83,18 @@ impl Outlet {
         };
         self.outbox.push(kind, bytes, event) != Pushed::Overflow
     }
-    /// Takes audio of a response out of the queue.
+    /// Takes audio of a response out of the queue, and the words that go with it. Where the socket has the audio already its
+    /// words still follow.
     pub fn purge(&mut self, response: &str) {
-        self.outbox.cancel(response);
+        let of = |event: &ServerEvent| matches!(event, ServerEvent::AudioDelta(d) if &*d.place.response_id == response);
+        self.urgent.take_if(|event| of(event));
+        let first = self.outbox.cancel(response).into_iter().next();
+        if self.half.as_deref() == Some(response)
+            && self.urgent.is_none()
+            && let Some(words @ ServerEvent::TranscriptDelta { .. }) = first
+        {
+            self.urgent = Some(words);
+        }
     }
     /// The last event; nothing is accepted after it.
     pub fn close(&mut self, event: ServerEvent) {
@@ -106,6 +119,10 @@ impl Outlet {
                 continue;
             }
             let last = matches!(event, ServerEvent::SessionClosed { .. } | ServerEvent::SessionExpired { .. });
+            let audio_of = match &event {
+                ServerEvent::AudioDelta(d) => Some(d.place.response_id.clone()),
+                _ => None,
+            };
             let numbered = !matches!(event, ServerEvent::SessionCreated { .. });
             let seq = self.journal.as_ref().and_then(Journal::next).filter(|_| numbered);
             let text: Arc<str> = self.text(&event, seq)?.into();
@@ -119,9 +136,10 @@ impl Outlet {
                 self.urgent = Some(event);
                 let reason = Resync::JournalOverflow;
                 let resync = ServerEvent::ResyncRequired { session_id: self.session_id.to_string(), reason };
-                return self.text(&resync, None).map(|t| Sent { text: t.into(), last: false });
+                return self.text(&resync, None).map(|t| Sent { text: t.into(), last: false, audio_of: None });
             }
-            return Some(Sent { text, last });
+            self.half.clone_from(&audio_of);
+            return Some(Sent { text, last, audio_of });
         }
     }
     /// An event that is neither queued nor kept: the answer to a handshake.
@@ -219,6 +237,26 @@ mod tests {
         o.tell(ServerEvent::InputCleared);
         assert_eq!(all(&mut o), [("input_audio_buffer.cleared".to_owned(), Some(2))]);
         assert!(!o.waits());
+    }
+
+    #[test]
+    fn audio_that_was_taken_keeps_its_words() {
+        let mut o = outlet(None);
+        o.tell(created("r"));
+        let words = |text: &str| ServerEvent::TranscriptDelta {
+            place: Place { response_id: "r".into(), item_id: "i".into(), output_index: 0, content_index: 0 },
+            delta: text.to_owned(),
+        };
+        for text in ["a", "b"] {
+            o.tell(audio("r", 10));
+            o.tell(words(text));
+        }
+        o.next(Duration::ZERO);
+        assert_eq!(o.next(Duration::ZERO).unwrap().audio_of.as_deref(), Some("r"));
+        o.purge("r");
+        let text = o.next(Duration::ZERO).unwrap().text;
+        assert_eq!(serde_json::from_str::<Value>(&text).unwrap()["delta"], "a");
+        assert!(o.next(Duration::ZERO).is_none());
     }
 
     #[test]

@@ -14,14 +14,14 @@ use tokio::sync::mpsc;
 use crate::toy::host;
 
 /// A client on two channels.
-struct Client {
+pub struct Client {
     tx: mpsc::Sender<String>,
     rx: mpsc::Receiver<Out>,
     told: Vec<Value>,
 }
 
 impl Client {
-    fn connect(host: &Arc<Host>, autostart: bool) -> Self {
+    pub fn connect(host: &Arc<Host>, autostart: bool) -> Self {
         let (tx, messages) = mpsc::channel(4);
         let (out, rx) = mpsc::channel(1);
         let hello = Hello { profile: Profile::Duplex, autostart, model: None };
@@ -29,10 +29,10 @@ impl Client {
         tokio::spawn(async move { host.connect(hello, messages, out).await });
         Self { tx, rx, told: Vec::new() }
     }
-    async fn say(&self, event: Value) {
+    pub async fn say(&self, event: Value) {
         let _ = self.tx.send(event.to_string()).await;
     }
-    async fn next(&mut self) -> Option<Value> {
+    pub async fn next(&mut self) -> Option<Value> {
         match tokio::time::timeout(Duration::from_secs(3600), self.rx.recv()).await.expect("something within an hour") {
             Some(Out::Text(text)) => {
                 let v: Value = serde_json::from_str(&text).unwrap();
@@ -47,7 +47,7 @@ impl Client {
         }
     }
     /// Reads until an event of that name.
-    async fn until(&mut self, name: &str) -> Value {
+    pub async fn until(&mut self, name: &str) -> Value {
         loop {
             match self.next().await {
                 Some(v) if v["type"] == name => return v,
@@ -61,7 +61,7 @@ impl Client {
         while self.next().await.is_some() {}
         self.told[at..].iter().map(|v| v["type"].as_str().unwrap().to_owned()).collect()
     }
-    async fn append(&self, ms: usize) {
+    pub async fn append(&self, ms: usize) {
         let audio = STANDARD.encode(vec![0u8; ms * 32]);
         self.say(json!({"type": "input_audio_buffer.append", "audio": audio, "is_speech": true})).await;
     }
@@ -154,7 +154,7 @@ async fn places_come_back_however_a_client_goes() {
     let error = full.until("error").await;
     assert_eq!((&error["error"]["code"], &error["error"]["retryable"]), (&json!("resource_exhausted"), &json!(true)));
     assert_eq!(full.rest().await, ["close"]);
-    host.shutdown().await;
+    host.drain(Duration::ZERO).await;
     assert_eq!(a.rest().await.last().unwrap(), "close");
     empty(&host).await;
 }

@@ -55,6 +55,8 @@ pub struct Capabilities {
     pub external_turn_signal: bool,
     /// How fast an interruption should act, in ms.
     pub target_barge_in_latency_ms: Option<u32>,
+    /// The graph finds the user's turns, if asked to. Not shown.
+    pub detects: bool,
     /// The graph fixes the voice when a session starts. Not shown.
     pub fixed_voice: bool,
     /// The graph fixes the instructions, its persona, when a session starts. Not shown.
@@ -79,6 +81,7 @@ impl Default for Capabilities {
             client_commit: true,
             external_turn_signal: true,
             target_barge_in_latency_ms: None,
+            detects: true,
             fixed_voice: false,
             fixed_persona: false,
         }
@@ -120,6 +123,25 @@ impl Capabilities {
             text_only_turn: true,
             ..Self::default()
         }
+    }
+    /// A flag by the name that graph files use for it, `barge_in`, or by its name on the wire, `supports_barge_in`.
+    pub fn flag(&mut self, name: &str) -> Option<&mut bool> {
+        let name = name.strip_prefix("supports_").unwrap_or(name);
+        Some(match name {
+            "barge_in" => &mut self.barge_in,
+            "resume" | "session_resume" => &mut self.resume,
+            "playback_ack" => &mut self.playback_ack,
+            "truncate" | "audio_truncate" => &mut self.truncate,
+            "image" | "image_input" => &mut self.image,
+            "text_only_turn" => &mut self.text_only_turn,
+            "overlapped_commit" => &mut self.overlapped_commit,
+            "chat_completions" => &mut self.chat_completions,
+            "response_replace" => &mut self.response_replace,
+            "tools" => &mut self.tools,
+            "client_commit" => &mut self.client_commit,
+            "external_turn_signal" => &mut self.external_turn_signal,
+            _ => return None,
+        })
     }
     /// True if the model itself owns turn taking.
     pub fn native(&self) -> bool {

@@ -206,7 +206,7 @@ fn detection(
         None => false,
         Some((f, name)) => {
             let path = f.path(name);
-            c.turn_detection = TurnDetection::parse(f.raw(name).unwrap_or_default(), &path, can)?;
+            c.turn_detection = TurnDetection::parse(f.raw(name).unwrap_or_default(), &path, can, &c.vad)?;
             true
         }
     };

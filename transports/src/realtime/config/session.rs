@@ -8,7 +8,7 @@ use super::format::AudioFormat;
 use super::modality::Modality;
 use super::overlap::{CommitPolicy, Overlap};
 use super::read;
-use super::turn::TurnDetection;
+use super::turn::{TurnDetection, Vad};
 use crate::realtime::wire::code::{Code, Refusal};
 use crate::realtime::wire::profile::Profile;
 
@@ -32,6 +32,8 @@ pub struct Defaults {
     pub server_vad: Option<bool>,
     /// Silence of a socket before it counts as disconnected, in seconds.
     pub idle_timeout_s: f64,
+    /// What server VAD is, where a client does not say.
+    pub vad: Vad,
     /// Overlap settings.
     pub overlap: Overlap,
     /// What of a finished answer enters history.
@@ -48,6 +50,7 @@ impl Default for Defaults {
             output_rate_hz: None,
             server_vad: None,
             idle_timeout_s: 300.0,
+            vad: Vad::default(),
             overlap: Overlap::default(),
             playback_commit_policy: CommitPolicy::default(),
         }
@@ -98,6 +101,8 @@ pub struct SessionConfig {
     pub max_output_tokens: Option<u64>,
     /// Turn detection, if on.
     pub turn_detection: Option<TurnDetection>,
+    /// What server VAD is, where the client does not say. Not shown.
+    pub vad: Vad,
     /// Overlap settings; the policy agrees with the turn detection.
     pub overlap: Overlap,
     /// What of a finished answer enters history.
@@ -136,7 +141,7 @@ impl SessionConfig {
         let input_rate_hz = defaults.input_rate_hz.unwrap_or(profile.input_rate_hz());
         let output_rate_hz = defaults.output_rate_hz.unwrap_or(profile.output_rate_hz());
         let vad = defaults.server_vad.unwrap_or(profile.server_vad());
-        let turn_detection = if vad { TurnDetection::default_for(capabilities) } else { None };
+        let turn_detection = if vad { TurnDetection::default_for(capabilities, &defaults.vad) } else { None };
         let mut overlap = defaults.overlap;
         read::agree(&mut overlap.policy, turn_detection.as_ref());
         Self {
@@ -155,6 +160,7 @@ impl SessionConfig {
             temperature: None,
             max_output_tokens: None,
             turn_detection,
+            vad: defaults.vad,
             overlap,
             playback_commit_policy: defaults.playback_commit_policy,
             idle_timeout_s: defaults.idle_timeout_s,

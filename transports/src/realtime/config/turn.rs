@@ -40,30 +40,51 @@ pub struct TurnDetection {
     pub given: Map<String, Value>,
 }
 
+/// What turns are where a client does not say.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Vad {
+    /// From this probability on a frame is speech.
+    pub threshold: f64,
+    /// Audio kept from before the speech, in ms.
+    pub prefix_padding_ms: u32,
+    /// Silence that ends a turn, in ms.
+    pub silence_duration_ms: u32,
+    /// Speech that begins a turn, in ms; at least one frame.
+    pub min_speech_duration_ms: u32,
+}
+
+impl Default for Vad {
+    /// 0.5, 300 ms, 500 ms, 96 ms.
+    fn default() -> Self {
+        Self { threshold: 0.5, prefix_padding_ms: 300, silence_duration_ms: 500, min_speech_duration_ms: 96 }
+    }
+}
+
 impl TurnDetection {
-    /// Server VAD with its defaults.
-    pub fn server_vad(interrupt_response: bool) -> Self {
+    /// Server VAD with the defaults of `vad`.
+    pub fn server_vad(vad: &Vad, interrupt_response: bool) -> Self {
         Self {
             detector: Detector::ServerVad,
-            threshold: 0.5,
-            prefix_padding_ms: 300,
-            silence_duration_ms: 500,
-            min_speech_duration_ms: 96,
+            threshold: vad.threshold,
+            prefix_padding_ms: vad.prefix_padding_ms,
+            silence_duration_ms: vad.silence_duration_ms,
+            min_speech_duration_ms: vad.min_speech_duration_ms.max(FRAME_MS),
             create_response: true,
             interrupt_response,
             given: Map::new(),
         }
     }
     /// What a graph gets where server VAD is the default: it interrupts if the graph can be interrupted, and there is
-    /// none where a model that owns its turns cannot be.
-    pub fn default_for(capabilities: &Capabilities) -> Option<Self> {
-        (capabilities.barge_in || !capabilities.native()).then(|| Self::server_vad(capabilities.barge_in))
+    /// none where a model that owns its turns cannot be, or where nothing finds turns.
+    pub fn default_for(capabilities: &Capabilities, vad: &Vad) -> Option<Self> {
+        let fits = capabilities.detects && (capabilities.barge_in || !capabilities.native());
+        fits.then(|| Self::server_vad(vad, capabilities.barge_in))
     }
-    /// Reads `turn_detection`; `null` is off. `path` names the field in a refusal.
+    /// Reads `turn_detection`; `null` is off. `path` names the field in a refusal; `vad` is what is not said.
     ///
     /// # Errors
-    /// `unsupported_turn_detection`, naming the field inside.
-    pub fn parse(value: Value, path: &str, capabilities: &Capabilities) -> Result<Option<Self>, Refusal> {
+    /// `unsupported_turn_detection`, naming the field inside; `server_vad_unavailable` where nothing could detect.
+    pub fn parse(value: Value, path: &str, capabilities: &Capabilities, vad: &Vad) -> Result<Option<Self>, Refusal> {
         let refuse = |param: String, message: &str| {
             Refusal::new(Code::UnsupportedTurnDetection, message.to_owned()).about(param)
         };
@@ -78,7 +99,11 @@ impl TurnDetection {
             Some("semantic_vad") => Detector::SemanticVad,
             _ => return Err(refuse(f.path("type"), "turn detection is server_vad, semantic_vad or null")),
         };
-        let mut read = Self::read(detector, &mut f).map_err(|r| r.under(Code::UnsupportedTurnDetection))?;
+        if detector == Detector::ServerVad && !capabilities.detects {
+            let message = "this graph finds no turns; set turn_detection to null and commit them";
+            return Err(Refusal::new(Code::ServerVadUnavailable, message).about(path.to_owned()));
+        }
+        let mut read = Self::read(detector, &mut f, vad).map_err(|r| r.under(Code::UnsupportedTurnDetection))?;
         let interrupt = f.boolean("interrupt_response").map_err(|r| r.under(Code::UnsupportedTurnDetection))?;
         if interrupt == Some(false) && capabilities.native() {
             let message = "this model takes its turns itself, so interrupt_response cannot be false; leave it out";
@@ -99,8 +124,8 @@ impl TurnDetection {
         Ok(Some(read))
     }
 
-    fn read(detector: Detector, f: &mut Fields) -> Result<Self, Refusal> {
-        let mut read = Self { detector, ..Self::server_vad(true) };
+    fn read(detector: Detector, f: &mut Fields, vad: &Vad) -> Result<Self, Refusal> {
+        let mut read = Self { detector, ..Self::server_vad(vad, true) };
         if let Some(threshold) = f.number("threshold")? {
             if !(threshold > 0.15 && threshold <= 1.0) {
                 return Err(Refusal::bad(f.path("threshold"), "threshold must be above 0.15 and at most 1"));
@@ -161,7 +186,7 @@ mod tests {
     use super::*;
 
     fn parse(value: Value, capabilities: &Capabilities) -> Result<Option<TurnDetection>, Refusal> {
-        TurnDetection::parse(value, "turn_detection", capabilities)
+        TurnDetection::parse(value, "turn_detection", capabilities, &Vad::default())
     }
 
     #[test]
@@ -228,7 +253,10 @@ mod tests {
         assert_eq!(policy(&semantic, &Capabilities::profile_b()), Ok(Some(ListenOnly)));
         let td = parse(semantic.clone(), &Capabilities::profile_d(20)).unwrap().unwrap();
         assert_eq!((td.to_json(), td.create_response, td.policy()), (semantic, false, BargeInOnSpeech));
-        assert_eq!(TurnDetection::default_for(&Capabilities::profile_b()), None);
-        assert_eq!(TurnDetection::default_for(&deaf), Some(TurnDetection::server_vad(false)));
+        assert_eq!(TurnDetection::default_for(&Capabilities::profile_b(), &Vad::default()), None);
+        assert_eq!(
+            TurnDetection::default_for(&deaf, &Vad::default()),
+            Some(TurnDetection::server_vad(&Vad::default(), false))
+        );
     }
 }

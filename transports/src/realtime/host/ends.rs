@@ -1,6 +1,6 @@
 //! Which ends of a graph a session speaks through: found by the names and kinds of its `session.in` and `session.out`.
 
-use omni_flow::{Client, Kind, Lane, Medium, Plan};
+use omni_flow::{Client, Kind, Lane, Medium, Mode, Plan};
 
 use crate::realtime::machine::GraphTraits;
 
@@ -84,6 +84,10 @@ impl Ends {
                             if ends.speaker.is_none() {
                                 ends.lane = lane;
                             }
+                        }
+                        // Turn by turn there is one text, whatever it is called.
+                        (Medium::Text, _) if plan.session.mode == Mode::Turn && ends.heard.is_none() => {
+                            ends.heard = name();
                         }
                         (Medium::Signal, "turn" | "turns") => ends.turns = name(),
                         (Medium::Signal, "events" | "calls") => ends.events = name(),

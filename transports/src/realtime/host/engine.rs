@@ -2,13 +2,15 @@
 //! fences, chunks become events.
 //!
 //! Nothing here waits for the graph in the way of a command: what goes in waits in a queue with a task that waits for
-//! credit. A question goes in behind the audio that it is about. A fence acts at once, past all that waits.
+//! credit. A question goes in behind the audio that it is about. A fence acts at once, past all that waits. What comes out
+//! is [`heard`](super::heard) by one task, so that what one node says first is told first.
 
 use std::sync::Arc;
 
+use std::time::Duration;
+
 use omni_flow::{
-    Clock, Event, Graph, In, Input, Lane, MediaTime, OpenError, Payload, Pcm, RunError, Sent, Session, SessionHandle,
-    Signal, Stamp, Terminal, TurnEnd,
+    ABORT_TIMEOUT, Clock, Graph, Input, Lane, OpenError, Pcm, Sent, Session, SessionHandle, Signal, Stamp,
 };
 use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
@@ -18,10 +20,10 @@ use tokio::task::JoinSet;
 use super::asked::{Asked, Stream};
 use super::ends::Ends;
 use super::feed::{Feed, Queue};
+use super::heard::{self, Role};
 use super::prompt;
 use crate::realtime::config::turn::TurnDetection;
-use crate::realtime::machine::{AnswerPart, GraphCommand, GraphEvent, INPUT_RATE_HZ, Prompt};
-use crate::realtime::wire::server::response::Usage;
+use crate::realtime::machine::{GraphCommand, GraphEvent, INPUT_RATE_HZ, Prompt};
 
 /// Events that wait for the session's owner. A full queue slows the graph.
 const EVENTS: usize = 32;
@@ -34,74 +36,87 @@ pub(super) struct Link {
     says: bool,
     shared: Arc<Shared>,
     events: mpsc::Receiver<GraphEvent>,
-    /// Tasks that take outputs, and the one that feeds.
+    /// The task that takes outputs, and the one that feeds.
     takers: JoinSet<()>,
     feeder: JoinSet<()>,
 }
 
-struct Shared {
+pub(super) struct Shared {
     handle: SessionHandle,
     clock: Clock,
     feed: Mutex<Queue>,
     fed: Notify,
-    asked: Mutex<Asked>,
+    pub(super) asked: Mutex<Asked>,
     events: mpsc::Sender<GraphEvent>,
 }
 
 impl Link {
-    /// Opens a session of `graph`.
+    /// Opens a session of `graph`; `by_itself` says that it answers unasked.
     ///
     /// # Errors
     /// [`OpenError`]: no place is free, or a node refuses.
-    pub(super) fn open(graph: &Graph, ends: &Ends, clock: &Clock) -> Result<Self, OpenError> {
+    pub(super) fn open(graph: &Graph, ends: &Ends, clock: &Clock, by_itself: bool) -> Result<Self, OpenError> {
         let mut session = graph.open()?;
         let (tx, events) = mpsc::channel(EVENTS);
+        let (speaks, says) = (ends.speaker.is_some(), ends.said.is_some());
+        let unasked = if by_itself { streams(says, speaks) } else { Vec::new() };
         let shared = Arc::new(Shared {
             handle: session.handle(),
             clock: clock.clone(),
             feed: Mutex::default(),
             fed: Notify::new(),
-            asked: Mutex::default(),
+            asked: Mutex::new(Asked::new(&unasked)),
             events: tx,
         });
         let (mut takers, mut feeder) = (JoinSet::new(), JoinSet::new());
         let control = ends.control.as_ref().and_then(|n| session.input(n));
         let ask = ends.ask.as_ref().and_then(|n| session.input(n));
+        if ask.is_some() {
+            // From the beginning, so that nothing in the graph answers by itself what this session will ask.
+            shared.feed.lock().push(Feed::Own);
+        }
         if let Some(mic) = session.input(&ends.mic) {
             feeder.spawn(feed(shared.clone(), Ins { mic, control, ask }));
         }
         let mut out = |name: &Option<String>| name.as_ref().and_then(|n| session.output(n));
         let lane = ends.lane;
+        // In this order: how an answer comes is known before it comes, a turn before what was said in it, words before the
+        // sound that they belong to.
         let taken = [
-            (out(&ends.speaker), Role::Speaker),
-            (out(&ends.said), Role::Said),
-            (out(&ends.heard), Role::Heard),
-            (out(&ends.unheard), Role::Heard),
-            (out(&ends.turns), Role::Turns),
             (out(&ends.events), Role::Events),
+            (out(&ends.turns), Role::Turns),
+            (out(&ends.unheard), Role::Heard),
+            (out(&ends.heard), Role::Heard),
+            (out(&ends.said), Role::Said),
+            (out(&ends.speaker), Role::Speaker),
         ];
-        for (output, role) in taken {
-            if let Some(output) = output {
-                takers.spawn(take(shared.clone(), output, role, lane));
-            }
-        }
-        let (speaks, says) = (ends.speaker.is_some(), ends.said.is_some());
+        let taken: Vec<_> = taken.into_iter().filter_map(|(output, role)| Some((output?, role))).collect();
+        takers.spawn(heard::take(shared.clone(), taken, lane));
         Ok(Self { session, lane, speaks, says, shared, events, takers, feeder })
     }
     /// Does what the session asks. Never waits.
     pub(super) fn command(&self, command: GraphCommand) {
         match command {
             GraphCommand::Audio { samples, holds } => self.feed(Feed::Audio(samples, holds)),
-            GraphCommand::Commit => self.feed(Feed::Commit),
+            GraphCommand::Commit(rest) => self.feed(Feed::Commit(rest)),
             GraphCommand::Clear => {
                 self.shared.feed.lock().clear();
                 self.feed(Feed::Control("turn.clear", Map::new()));
             }
             GraphCommand::Detect(detection) => self.feed(Feed::Control("turn.config", rules(detection.as_ref()))),
             GraphCommand::Answer { key, prompt } => self.ask(key, &prompt),
+            GraphCommand::Context { instructions, voice } => {
+                self.feed(Feed::Question(self.stamp(), prompt::context(instructions, voice)));
+            }
             GraphCommand::Fence => {
                 let epoch = self.session.fence(self.lane);
-                self.shared.asked.lock().fence(epoch.0);
+                let mut asked = self.shared.asked.lock();
+                asked.fence(epoch.0);
+                if self.lane == Lane::MAIN {
+                    // Nothing there can be made void; what still comes is another answer.
+                    asked.clear();
+                }
+                drop(asked);
                 self.shared.feed.lock().void();
             }
         }
@@ -110,17 +125,14 @@ impl Link {
         self.shared.feed.lock().push(feed);
         self.shared.fed.notify_one();
     }
-    fn ask(&self, key: u64, prompt: &Prompt) {
+    fn stamp(&self) -> Stamp {
         let epochs = self.shared.handle.epochs();
-        let stamp = Stamp { epochs, origin: self.shared.clock.now(), ..Stamp::default() };
-        let mut streams = Vec::new();
-        if self.says {
-            streams.push(Stream::Text);
-        }
-        if self.speaks && prompt.audio {
-            streams.push(Stream::Audio);
-        }
-        self.shared.asked.lock().ask(key, epochs.of(self.lane).0, &streams);
+        Stamp { epochs, origin: self.shared.clock.now(), ..Stamp::default() }
+    }
+    fn ask(&self, key: u64, prompt: &Prompt) {
+        let stamp = self.stamp();
+        let streams = streams(self.says, self.speaks && prompt.audio);
+        self.shared.asked.lock().ask(key, stamp.epochs.of(self.lane).0, &streams);
         self.feed(Feed::Question(stamp, prompt::signal(prompt)));
     }
     /// The next event.
@@ -151,19 +163,33 @@ impl Link {
     pub(super) fn touch(&self) {
         self.session.touch();
     }
-    /// Stops everything and waits until every node has let go.
-    ///
-    /// # Errors
-    /// Which nodes have not let go in time; they go on letting go.
-    pub(super) async fn close(mut self) -> Result<(), RunError> {
+    /// Stops everything and waits until every node has let go. True if all have; else the session keeps its place until
+    /// they have, and they are told again every `again`.
+    pub(super) async fn close(mut self, again: Duration) -> bool {
         self.takers.abort_all();
         self.feeder.abort_all();
-        self.session.abort().await
+        let (handle, clock, session) = (self.shared.handle.clone(), self.shared.clock.clone(), self.session);
+        handle.cancel();
+        if clock.timeout(ABORT_TIMEOUT, handle.ended()).await.is_some() {
+            return true;
+        }
+        tokio::spawn(async move {
+            while clock.timeout(again, handle.ended()).await.is_none() {
+                handle.cancel();
+            }
+            drop(session);
+        });
+        false
     }
 }
 
+fn streams(says: bool, speaks: bool) -> Vec<Stream> {
+    let all = [(says, Stream::Text), (speaks, Stream::Audio)];
+    all.into_iter().filter_map(|(there, stream)| there.then_some(stream)).collect()
+}
+
 impl Shared {
-    async fn tell(&self, event: GraphEvent) {
+    pub(super) async fn tell(&self, event: GraphEvent) {
         // The owner is gone: so is everybody who would hear of it.
         let _ = self.events.send(event).await;
     }
@@ -215,7 +241,7 @@ async fn feed(shared: Arc<Shared>, mut ins: Ins) {
                 shared.tell(GraphEvent::Taken(bytes)).await;
                 Ok(Sent::Queued)
             }
-            Some(Feed::Commit) => ins.mic.send_last(Pcm::mono(INPUT_RATE_HZ, Vec::new())).await,
+            Some(Feed::Commit(rest)) => ins.mic.send_last(Pcm::mono(INPUT_RATE_HZ, rest)).await,
             Some(Feed::Control(name, mut data)) => match &mut ins.control {
                 None => Ok(Sent::Queued),
                 Some(control) => {
@@ -223,6 +249,10 @@ async fn feed(shared: Arc<Shared>, mut ins: Ins) {
                     let data = Value::Object(data).to_string().into();
                     control.send(Signal::Named { name: name.into(), data }).await
                 }
+            },
+            Some(Feed::Own) => match &mut ins.ask {
+                None => Ok(Sent::Queued),
+                Some(ask) => ask.send(prompt::own()).await,
             },
             Some(Feed::Question(stamp, question)) => match &mut ins.ask {
                 None => Ok(Sent::Queued),
@@ -233,81 +263,4 @@ async fn feed(shared: Arc<Shared>, mut ins: Ins) {
             return;
         }
     }
-}
-
-#[derive(Clone, Copy, Debug)]
-enum Role {
-    Speaker,
-    Said,
-    Heard,
-    Turns,
-    Events,
-}
-
-/// Takes an output until it ends.
-async fn take(shared: Arc<Shared>, mut output: In<Payload>, role: Role, lane: Lane) {
-    loop {
-        match output.next().await {
-            Event::Data(stamp, payload) => {
-                for event in read(&shared, role, lane, &stamp, payload) {
-                    shared.tell(event).await;
-                }
-            }
-            Event::Fence(_) => {}
-            Event::End(Terminal::End | Terminal::Error(_)) => return,
-        }
-    }
-}
-
-fn samples(time: MediaTime) -> u64 {
-    time.to_samples(INPUT_RATE_HZ)
-}
-
-/// What a chunk tells.
-fn read(shared: &Shared, role: Role, lane: Lane, stamp: &Stamp, payload: Payload) -> Vec<GraphEvent> {
-    let epoch = stamp.epochs.of(lane).0;
-    let part = |key, part| GraphEvent::Answer { key, part };
-    let mut events = Vec::new();
-    let mut stream = |stream: Stream, content: Option<AnswerPart>| {
-        let mut asked = shared.asked.lock();
-        let Some(key) = asked.of(stream, epoch) else { return };
-        events.extend(content.map(|c| part(key, c)));
-        if stamp.last
-            && let Some(key) = asked.ended(stream, epoch)
-        {
-            events.push(part(key, AnswerPart::End { usage: Usage::default(), cut: false }));
-        }
-    };
-    match (role, payload) {
-        (Role::Speaker, Payload::Audio(pcm)) => {
-            let audio = (!pcm.is_empty()).then(|| AnswerPart::Audio {
-                samples: pcm.f32().into_owned().into(),
-                rate_hz: pcm.rate(),
-                spoken_chars: None,
-            });
-            stream(Stream::Audio, audio);
-        }
-        (Role::Said, Payload::Text(text)) => {
-            stream(Stream::Text, (!text.is_empty()).then(|| AnswerPart::Text(text.to_string())));
-        }
-        (Role::Heard, Payload::Text(text)) => {
-            events.push(GraphEvent::Transcript { start: samples(stamp.pts), text });
-        }
-        (Role::Turns, Payload::Signal(signal)) => events.extend(match signal {
-            Signal::SpeechStarted { at } => Some(GraphEvent::SpeechStarted { at: samples(at) }),
-            Signal::SpeechStopped { at } => Some(GraphEvent::SpeechStopped { at: samples(at) }),
-            Signal::TurnEnded { start, end, reason, .. } => Some(GraphEvent::TurnEnded {
-                start: samples(start),
-                end: samples(end),
-                committed: reason == TurnEnd::Committed,
-            }),
-            _ => None,
-        }),
-        (Role::Events, Payload::Signal(signal)) => {
-            let key = shared.asked.lock().of(Stream::Text, epoch);
-            events.extend(key.and_then(|key| prompt::told(&signal).map(|p| part(key, p))));
-        }
-        _ => {}
-    }
-    events
 }

@@ -4,22 +4,24 @@ use std::collections::VecDeque;
 
 use omni_flow::{Signal, Stamp};
 
-/// Samples of one piece at most: what is appended in crumbs goes in as whole pieces.
-const PIECE: usize = 16_000;
+/// Samples of one piece: what is appended in smaller crumbs goes in as pieces of up to this, 20 ms.
+const PIECE: usize = 320;
 
 /// What goes into a graph, in order.
 #[derive(Debug)]
 pub(super) enum Feed {
     /// Audio, and how many bytes of pending input it holds.
     Audio(Vec<f32>, u64),
-    /// The audio so far is one turn.
-    Commit,
+    /// The audio so far is one turn, with this at its end.
+    Commit(Vec<f32>),
     /// A named signal for the rules of turns, as JSON without its place.
     Control(&'static str, serde_json::Map<String, serde_json::Value>),
     /// So many bytes of pending input are free again: their audio is void.
     Freed(u64),
     /// A question, and what it answers.
     Question(Stamp, Signal),
+    /// The conversation is the client's.
+    Own,
 }
 
 /// The queue in front of a graph. Its audio is bounded by the session that fills it; everything else is bounded by that
@@ -70,7 +72,7 @@ mod tests {
     fn crumbs_become_pieces_and_keep_their_order() {
         let mut q = Queue::default();
         (0..1000).for_each(|_| q.push(Feed::Audio(vec![0.0; 20], 40)));
-        q.push(Feed::Commit);
+        q.push(Feed::Commit(Vec::new()));
         q.push(Feed::Audio(vec![0.0; 20], 40));
         let lens: Vec<_> = std::iter::from_fn(|| q.pop())
             .map(|f| match f {
@@ -78,18 +80,19 @@ mod tests {
                 _ => (0, 0),
             })
             .collect();
-        assert_eq!(lens, [(16_000, 32_000), (4_000, 8_000), (0, 0), (20, 40)]);
+        assert_eq!((lens.len(), lens[0], lens[62]), (65, (320, 640), (160, 320)));
+        assert_eq!(lens[63..], [(0, 0), (20, 40)]);
     }
     #[test]
     fn a_clear_takes_what_no_commit_has() {
         let mut q = Queue::default();
         q.push(Feed::Audio(vec![0.0; 20], 40));
-        q.push(Feed::Commit);
+        q.push(Feed::Commit(Vec::new()));
         q.push(Feed::Audio(vec![0.0; 16_000], 5));
         q.push(Feed::Audio(vec![0.0; 20], 40));
         q.clear();
         q.clear();
         assert!(matches!(q.pop(), Some(Feed::Freed(45))), "told once, and not lost");
-        assert!(matches!((q.pop(), q.pop(), q.pop()), (Some(Feed::Audio(..)), Some(Feed::Commit), None)));
+        assert!(matches!((q.pop(), q.pop(), q.pop()), (Some(Feed::Audio(..)), Some(Feed::Commit(_)), None)));
     }
 }

@@ -1,26 +1,41 @@
 //! Sessions over running graphs: one [`Host`] serves one graph to any number of sockets.
 //!
 //! A socket is two channels, so that a WebSocket, another transport and a client in the same process are the same:
-//! [`Host::connect`] reads text messages and writes [`Out`]s until either side is done.
+//! [`Host::connect`] reads text messages and writes [`Out`]s until either side is done. A graph of `session.mode: turn` is
+//! talked with in the shorter protocol of such graphs.
+//!
+//! | end of the graph | what goes through it |
+//! |---|---|
+//! | `session.in` with audio | the user, 16 kHz; a last chunk is a commit |
+//! | `control` | the rules of turns: `turn.config`, `turn.clear` |
+//! | `ask` | questions: `chat.prompt`; for a graph that answers by itself `chat.context` with `instructions` and `voice` |
+//! | `session.out` with audio, `said` | answers; a last chunk ends each of the two |
+//! | `heard`, `unheard`, `turns` | what the user said, and where their turns begin and end |
+//! | `events` or `calls` | `chat.call`, `chat.failed` or `failed`, `listen`; `answer.started` before an answer that has no words (`text: false`) or whose pieces hold all so far (`text_mode`, `audio_mode`: `cumulative`); `unit.needed` from a model that goes on once it hears one more unit |
 
 mod asked;
 mod ends;
 mod engine;
+mod facts;
 mod feed;
+mod heard;
 mod owner;
 mod prompt;
+mod turn;
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use omni_flow::{Clock, Graph, OpenError};
+use omni_flow::{Clock, Graph, Mode, OpenError};
 use parking_lot::Mutex;
 use serde_json::{Map, Value};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 
 pub use ends::{Ends, EndsError};
 use engine::Link;
+pub use facts::{FactsError, facts};
 pub use owner::Out;
 use owner::{Mail, Opened, Owner};
 
@@ -55,6 +70,12 @@ pub struct Limits {
     pub lease: lease::Limits,
     /// The longest life of a session, in seconds, as `expires_at` tells it.
     pub life_s: u64,
+    /// Further short acknowledgements, beside the built-in ones.
+    pub short_acks: Vec<String>,
+    /// Units of silence in a row that a model is given to go on speaking.
+    pub silence_units: u32,
+    /// Between two looks at what does not let go of a session that has ended.
+    pub reaper: Duration,
 }
 
 impl Default for Limits {
@@ -68,6 +89,9 @@ impl Default for Limits {
             conversation: items::Limits::default(),
             lease: lease::Limits::default(),
             life_s: 24 * 3600,
+            short_acks: Vec::new(),
+            silence_units: 8,
+            reaper: Duration::from_secs(5),
         }
     }
 }
@@ -92,6 +116,19 @@ pub struct Host {
     defaults: Defaults,
     limits: Limits,
     sessions: Mutex<HashMap<Arc<str>, mpsc::Sender<Mail>>>,
+    /// Sessions and sockets there are.
+    present: watch::Sender<usize>,
+    /// Nobody is let in any more.
+    closing: AtomicBool,
+}
+
+/// A session or a socket that is there, as long as this is kept.
+pub struct Present(Arc<Host>);
+
+impl Drop for Present {
+    fn drop(&mut self) {
+        self.0.present.send_modify(|n| *n -= 1);
+    }
 }
 
 impl Host {
@@ -107,8 +144,17 @@ impl Host {
         limits: Limits,
     ) -> Result<Arc<Self>, EndsError> {
         let ends = Ends::of(graph.plan())?;
-        let sessions = Mutex::default();
-        Ok(Arc::new(Self { graph, clock, ends, capabilities, defaults, limits, sessions }))
+        Ok(Arc::new(Self {
+            graph,
+            clock,
+            ends,
+            capabilities,
+            defaults,
+            limits,
+            sessions: Mutex::default(),
+            present: watch::Sender::new(0),
+            closing: AtomicBool::new(false),
+        }))
     }
     /// Sessions that are open now.
     pub fn sessions(&self) -> usize {
@@ -122,12 +168,30 @@ impl Host {
     pub fn graph(&self) -> &Graph {
         &self.graph
     }
-    /// Ends all sessions; each client is told.
-    pub async fn shutdown(&self) {
-        let all: Vec<_> = self.sessions.lock().values().cloned().collect();
-        for mailbox in all {
+    /// Somebody is there: a drain waits for it.
+    pub fn present(self: &Arc<Self>) -> Present {
+        self.present.send_modify(|n| *n += 1);
+        Present(self.clone())
+    }
+    /// Ends all sessions in order; each client is told. Nobody is let in any more, what is idle ends at once, and an answer
+    /// under way may go on for `limit`. Gives true once nobody is left.
+    ///
+    /// # Cancel safety
+    /// Dropped, what was told stays told: nobody is let in.
+    pub async fn drain(&self, limit: Duration) -> bool {
+        self.closing.store(true, Ordering::Relaxed);
+        let mut present = self.present.subscribe();
+        let all = || self.sessions.lock().values().cloned().collect::<Vec<_>>();
+        for mailbox in all() {
+            let _ = mailbox.send(Mail::Drain).await;
+        }
+        if self.clock.timeout(limit, present.wait_for(|n| *n == 0)).await.is_some() {
+            return true;
+        }
+        for mailbox in all() {
             let _ = mailbox.send(Mail::Shutdown).await;
         }
+        self.clock.timeout(owner::FAREWELL, present.wait_for(|n| *n == 0)).await.is_some()
     }
     fn now(&self) -> Duration {
         Duration::from_nanos(self.clock.now().0)
@@ -138,6 +202,9 @@ impl Host {
     /// # Cancel safety
     /// Dropped, the client is gone.
     pub async fn connect(self: &Arc<Self>, hello: Hello, mut messages: mpsc::Receiver<String>, out: mpsc::Sender<Out>) {
+        if self.graph.plan().session.mode == Mode::Turn {
+            return turn::serve(self, &hello, messages, out).await;
+        }
         match self.handshake(&hello, &mut messages, &out).await {
             Ok(Some((generation, mailbox))) => {
                 drop(out);
@@ -161,7 +228,7 @@ impl Host {
             Err((refusal, event_id)) => {
                 let reason = refusal.code.as_str().to_owned();
                 let event = ServerEvent::Error { refusal, event_id };
-                let envelope = Envelope { event_id: format!("event_{:032x}", random()), server_event_seq: None };
+                let envelope = Envelope { event_id: self::event_id(), server_event_seq: None };
                 if let Some(value) = project(&event, hello.profile, &envelope) {
                     let _ = out.send(Out::Text(value.to_string().into())).await;
                 }
@@ -232,11 +299,16 @@ impl Host {
         out: &mpsc::Sender<Out>,
         updated: bool,
     ) -> Result<(u64, mpsc::Sender<Mail>), Refusal> {
+        if self.closing.load(Ordering::Relaxed) {
+            let message = "the server is stopping; open a session with another one, or in a moment";
+            return Err(Refusal::new(Code::ResourceExhausted, message));
+        }
         let config = SessionConfig::open(hello.profile, given, &self.capabilities, &self.defaults)?;
-        let link = Link::open(&self.graph, &self.ends, &self.clock).map_err(|e| match e {
-            OpenError::Full { limit, .. } => Refusal::capacity(limit),
-            e => Refusal::new(Code::EngineError, e.to_string()),
-        })?;
+        let link =
+            Link::open(&self.graph, &self.ends, &self.clock, self.capabilities.native()).map_err(|e| match e {
+                OpenError::Full { limit, .. } => Refusal::capacity(limit),
+                e => Refusal::new(Code::EngineError, e.to_string()),
+            })?;
         let id: Arc<str> = format!("duplex-{:032x}", random()).into();
         let no_random = |e: super::rules::token::NoRandom| Refusal::new(Code::InternalError, e.to_string());
         let (credential, token) = match self.capabilities.resume {
@@ -253,9 +325,11 @@ impl Host {
             traits: self.ends.traits(),
             ids: Ids::new(seed),
             expires_at: unix() + self.limits.life_s,
-            short_acks: Vec::new(),
+            short_acks: self.limits.short_acks.clone(),
             pending: self.limits.pending,
             conversation: self.limits.conversation,
+            silence_units: self.limits.silence_units,
+            configured: updated,
         });
         let journal = credential.is_some().then_some(self.limits.journal);
         let mut outlet = Outlet::new(hello.profile, id.clone(), self.limits.outbox, journal, seed);
@@ -270,11 +344,17 @@ impl Host {
             outlet.tell(ServerEvent::SessionUpdated { session: view() });
         }
         let (tx, mailbox) = mpsc::channel(16);
-        let (clock, out) = (self.clock.clone(), out.clone());
-        let owner = Owner::new(Opened { session, link, outlet, lease, credential, clock, mailbox, out });
+        let (clock, out, reaper) = (self.clock.clone(), out.clone(), self.limits.reaper);
+        let owner = Owner::new(Opened { session, link, outlet, lease, credential, clock, mailbox, out, reaper });
         self.sessions.lock().insert(id.clone(), tx.clone());
+        if self.closing.load(Ordering::Relaxed) {
+            // A drain began meanwhile and did not see it.
+            let _ = tx.try_send(Mail::Drain);
+        }
         let host = self.clone();
+        let present = self.present();
         tokio::spawn(async move {
+            let _present = present;
             // However it ends, its name leaves the list.
             let _listed = Listed { host, id };
             owner.run(effects).await;
@@ -292,6 +372,11 @@ impl Drop for Listed {
     fn drop(&mut self) {
         self.host.sessions.lock().remove(&self.id);
     }
+}
+
+/// A name for an event that belongs to no session.
+pub(crate) fn event_id() -> String {
+    format!("event_{:032x}", random())
 }
 
 /// A number nobody can guess; if the system has none, one that has not been used.

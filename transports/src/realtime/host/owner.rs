@@ -1,6 +1,7 @@
 //! The owner of one session: a task with one mailbox, through which everything about the session passes in order.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use omni_flow::Clock;
@@ -18,7 +19,7 @@ use crate::realtime::wire::server::ServerEvent;
 use crate::realtime::wire::server::session::{Expiry, Resync};
 
 /// The longest that the last events wait for their reader.
-const FAREWELL: Duration = Duration::from_secs(5);
+pub(super) const FAREWELL: Duration = Duration::from_secs(5);
 
 /// For the socket.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,6 +38,8 @@ pub(super) enum Mail {
     Gone(u64),
     /// A client comes back.
     Resume(Claim, mpsc::Sender<Out>, oneshot::Sender<Result<u64, Refusal>>),
+    /// The server would like to stop: the session ends as soon as it is idle.
+    Drain,
     /// The server stops.
     Shutdown,
 }
@@ -45,8 +48,8 @@ pub(super) enum Mail {
 enum Next {
     Mail(Option<Mail>),
     Graph(GraphEvent),
-    /// The socket took an event.
-    Room,
+    /// The socket took an event; what follows from that.
+    Room(Vec<Effect>),
     Unread,
     Alarm,
 }
@@ -55,6 +58,8 @@ enum Next {
 struct Attached {
     generation: u64,
     out: mpsc::Sender<Out>,
+    /// It has been told of the session and of its new token.
+    told: Arc<AtomicBool>,
 }
 
 /// A session that was just opened, and the socket that it was opened for.
@@ -67,6 +72,8 @@ pub(super) struct Opened {
     pub(super) clock: Clock,
     pub(super) mailbox: mpsc::Receiver<Mail>,
     pub(super) out: mpsc::Sender<Out>,
+    /// Between two looks at what does not let go.
+    pub(super) reaper: Duration,
 }
 
 pub(super) struct Owner {
@@ -77,18 +84,23 @@ pub(super) struct Owner {
     credential: Option<Credential>,
     clock: Clock,
     mailbox: mpsc::Receiver<Mail>,
+    reaper: Duration,
+    /// When the user last gave input, or the model began to wait for it.
+    fed: Duration,
     generation: u64,
     attached: Option<Attached>,
     /// An operation is under way, as the lease knows it.
     busy: bool,
+    /// It ends as soon as it is idle.
+    draining: bool,
     /// It is over: this is why.
     over: Option<String>,
 }
 
 impl Owner {
     pub(super) fn new(opened: Opened) -> Self {
-        let Opened { session, link, outlet, lease, credential, clock, mailbox, out } = opened;
-        let attached = Some(Attached { generation: 1, out });
+        let Opened { session, link, outlet, lease, credential, clock, mailbox, out, reaper } = opened;
+        let attached = Some(Attached { generation: 1, out, told: Arc::default() });
         Self {
             session,
             link,
@@ -97,9 +109,12 @@ impl Owner {
             credential,
             clock,
             mailbox,
+            reaper,
+            fed: Duration::ZERO,
             generation: 1,
             attached,
             busy: false,
+            draining: false,
             over: None,
         }
     }
@@ -112,10 +127,13 @@ impl Owner {
         while self.over.is_none() {
             self.step().await;
         }
-        let Self { mut session, link, mut outlet, attached, over, clock, .. } = self;
+        let Self { mut session, link, mut outlet, attached, over, clock, reaper, .. } = self;
         let reason = over.unwrap_or_default();
-        if let Err(e) = link.close().await {
-            tracing::warn!(session = &**session.id(), error = %e, "not everything let go in time");
+        if !link.close(reaper).await {
+            tracing::warn!(
+                session = &**session.id(),
+                "not everything let go in time; its place comes back once it has"
+            );
         }
         outlet.close(match reason.as_str() {
             r if r == Expiry::IdleTtl.as_str() => expired(&session, Expiry::IdleTtl),
@@ -138,7 +156,7 @@ impl Owner {
             Next::Mail(Some(mail)) => self.mail(mail),
             Next::Mail(None) => self.end("shutdown"),
             Next::Graph(event) => self.graph(event),
-            Next::Room => {}
+            Next::Room(effects) => self.act(effects),
             // Nobody reads any more.
             Next::Unread => self.detach(),
             Next::Alarm => self.alarm(),
@@ -147,15 +165,22 @@ impl Owner {
     }
     async fn next(&mut self) -> Next {
         let now = self.now();
-        let deadline = self.lease.next_deadline().map(|d| d.saturating_sub(now));
-        let Self { mailbox, link, outlet, attached, clock, .. } = self;
+        let starves = self.session.hungry().map(|unit| self.fed.saturating_add(unit));
+        let deadline = self.lease.next_deadline().into_iter().chain(starves).min().map(|d| d.saturating_sub(now));
+        let Self { mailbox, link, outlet, attached, clock, session, .. } = self;
         let alarm = async {
             match deadline {
                 Some(left) => clock.sleep(left).await,
                 None => std::future::pending().await,
             }
         };
-        let waits = outlet.waits();
+        let (waits, attached) = (outlet.waits(), attached.as_ref());
+        let gone = async {
+            match attached {
+                Some(a) => a.out.closed().await,
+                None => std::future::pending().await,
+            }
+        };
         let room = async {
             match attached {
                 Some(a) if waits => a.out.reserve().await.ok(),
@@ -165,12 +190,18 @@ impl Owner {
         tokio::select! {
             biased;
             mail = mailbox.recv() => Next::Mail(mail),
+            // Whoever carried the connection has let go of it without a word.
+            () = gone => Next::Unread,
             permit = room => match permit {
                 Some(permit) => {
+                    let mut effects = Vec::new();
                     if let Some(sent) = outlet.next(Duration::from_nanos(clock.now().0)) {
+                        if let Some(response) = &sent.audio_of {
+                            effects = session.sent(response);
+                        }
                         permit.send(Out::Text(sent.text));
                     }
-                    Next::Room
+                    Next::Room(effects)
                 }
                 None => Next::Unread,
             },
@@ -190,10 +221,18 @@ impl Owner {
             }
             self.busy = busy;
         }
+        if self.draining && !busy && !self.outlet.waits() && self.over.is_none() {
+            self.end("shutdown");
+        }
         if self.attached.is_none() {
             // Nobody reads: what is told goes into the journal alone.
             let now = self.now();
-            while self.outlet.next(now).is_some() {}
+            while let Some(sent) = self.outlet.next(now) {
+                if let Some(response) = &sent.audio_of {
+                    let effects = self.session.sent(response);
+                    self.act(effects);
+                }
+            }
         }
     }
     fn mail(&mut self, mail: Mail) {
@@ -207,6 +246,7 @@ impl Owner {
             }
             Mail::Gone(_) => self.detach(),
             Mail::Resume(claim, out, reply) => self.resume(&claim, out, reply),
+            Mail::Drain => self.draining = true,
             Mail::Shutdown => self.end("shutdown"),
         }
     }
@@ -219,6 +259,9 @@ impl Owner {
             _ => Use::Signal,
         };
         self.lease.note(self.now(), used);
+        if used == Use::Append {
+            self.fed = self.now();
+        }
         self.link.touch();
         if let ClientEvent::EventAck(seq) = incoming.event {
             if let Err(e) = self.outlet.acknowledge(i64::try_from(seq).unwrap_or(i64::MAX)) {
@@ -236,7 +279,11 @@ impl Owner {
         if matches!(event, GraphEvent::Answer { .. }) {
             self.lease.note(self.now(), Use::ModelOutput);
         }
+        let full = self.session.hungry().is_none();
         let effects = self.session.graph(event);
+        if full && self.session.hungry().is_some() {
+            self.fed = self.now();
+        }
         self.act(effects);
     }
     fn act(&mut self, effects: Vec<Effect>) {
@@ -260,12 +307,17 @@ impl Owner {
         self.over.get_or_insert_with(|| reason.to_owned());
     }
     fn alarm(&mut self) {
+        let now = self.now();
+        if self.session.hungry().is_some_and(|unit| now >= self.fed.saturating_add(unit)) {
+            let effects = self.session.starve();
+            self.act(effects);
+        }
         match self.lease.expired(self.now()) {
             Some(Expired::Idle) => self.end(Expiry::IdleTtl.as_str()),
             Some(Expired::Grace) => self.end(Expiry::DisconnectGrace.as_str()),
             Some(Expired::Silence) => {
                 if let Some(a) = &self.attached {
-                    let _ = a.out.try_send(Out::Close(1000, "idle_timeout".to_owned()));
+                    leave(&self.clock, a.out.clone(), None, "idle_timeout");
                 }
                 self.detach();
             }
@@ -292,6 +344,9 @@ impl Owner {
             let message = "this session cannot be resumed; open another one";
             return Err(Refusal::new(Code::UnsupportedSessionResume, message));
         };
+        if self.attached.as_ref().is_some_and(|a| a.told.load(Ordering::Relaxed)) {
+            credential.delivered();
+        }
         if !credential.accepts(&claim.resume_token) {
             let message = "the token is not the newest one of this session";
             return Err(Refusal::new(Code::InvalidResumeToken, message).about("resume_token"));
@@ -306,10 +361,7 @@ impl Owner {
                     session_id: self.session.id().to_string(),
                     reason: Resync::JournalGap,
                 };
-                if let Some(text) = self.outlet.directly(&resync) {
-                    let _ = out.try_send(Out::Text(text));
-                }
-                let _ = out.try_send(Out::Close(1000, "journal_gap".to_owned()));
+                leave(&self.clock, out, self.outlet.directly(&resync), "journal_gap");
                 return Err(Refusal::new(Code::SessionResumeConflict, ""));
             }
             Err(e) => {
@@ -323,16 +375,12 @@ impl Owner {
             Ok(None) => return Err(Refusal::new(Code::InvalidResumeToken, "the token has been used")),
             Err(e) => return Err(Refusal::new(Code::RuntimeResumeFailed, e.to_string())),
         };
-        credential.delivered();
         if let Some(old) = self.attached.take() {
             let replaced = ServerEvent::SessionReplaced {
                 session_id: self.session.id().to_string(),
                 attachment_generation: old.generation,
             };
-            if let Some(text) = self.outlet.directly(&replaced) {
-                let _ = old.out.try_send(Out::Text(text));
-            }
-            let _ = old.out.try_send(Out::Close(1000, "session_replaced".to_owned()));
+            leave(&self.clock, old.out, self.outlet.directly(&replaced), "session_replaced");
         }
         self.generation += 1;
         let resumed = ServerEvent::SessionResumed {
@@ -351,27 +399,48 @@ impl Owner {
         }
         self.lease.attach(now);
         let generation = self.generation;
-        self.attached = Some(Attached { generation, out: replayed(first, out) });
+        let told = Arc::new(AtomicBool::new(false));
+        self.attached = Some(Attached { generation, out: replayed(first, out, told.clone()), told });
         Ok(generation)
     }
 }
 
-/// A sender behind which what is sent comes after `first`, however much that is.
-fn replayed(first: Vec<Arc<str>>, out: mpsc::Sender<Out>) -> mpsc::Sender<Out> {
+/// A sender behind which what is sent comes after `first`, however much that is. `told` once the first of it was taken.
+fn replayed(first: Vec<Arc<str>>, out: mpsc::Sender<Out>, told: Arc<AtomicBool>) -> mpsc::Sender<Out> {
     let (tx, mut rx) = mpsc::channel(1);
     tokio::spawn(async move {
         for text in first {
             if out.send(Out::Text(text)).await.is_err() {
                 return;
             }
+            told.store(true, Ordering::Relaxed);
         }
-        while let Some(next) = rx.recv().await {
+        loop {
+            let next = tokio::select! {
+                next = rx.recv() => next,
+                () = out.closed() => return,
+            };
+            let Some(next) = next else { return };
             if out.send(next).await.is_err() {
                 return;
             }
         }
     });
     tx
+}
+
+/// The last that a socket hears of a session that goes on without it. Does not wait for it.
+fn leave(clock: &Clock, out: mpsc::Sender<Out>, text: Option<Arc<str>>, reason: &str) {
+    let (clock, reason) = (clock.clone(), reason.to_owned());
+    tokio::spawn(async move {
+        let tell = async {
+            if let Some(text) = text {
+                let _ = out.send(Out::Text(text)).await;
+            }
+            let _ = out.send(Out::Close(1000, reason)).await;
+        };
+        clock.timeout(FAREWELL, tell).await;
+    });
 }
 
 fn expired(session: &Session, reason: Expiry) -> ServerEvent {

@@ -3,10 +3,22 @@
 use omni_flow::Signal;
 use serde_json::{Value, json};
 
+use super::asked::Announced;
 use crate::realtime::machine::{AnswerPart, Message, Prompt};
 
 /// The name of a question.
 const PROMPT: &str = "chat.prompt";
+
+/// Says that the conversation is the client's.
+pub(super) fn own() -> Signal {
+    Signal::Named { name: "chat.own".into(), data: "{}".into() }
+}
+
+/// What a graph that answers by itself should know of the session.
+pub(super) fn context(instructions: Option<String>, voice: Option<String>) -> Signal {
+    let data = json!({"instructions": instructions, "voice": voice});
+    Signal::Named { name: "chat.context".into(), data: data.to_string().into() }
+}
 
 /// A question as a node reads it: messages, tools and options in the shape of the stock chat API, and what only this
 /// protocol has.
@@ -62,22 +74,46 @@ fn tool(tool: &Value) -> Value {
 }
 
 /// What a signal tells about an answer.
-pub(super) fn told(signal: &Signal) -> Option<AnswerPart> {
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Told {
+    /// `answer.started`: the next answer comes like this.
+    Begins(Announced),
+    /// At once.
+    Now(AnswerPart),
+    /// After everything of the answer that has been given.
+    Then(AnswerPart),
+}
+
+/// Reads a signal of the graph; none if it tells nothing about an answer.
+pub(super) fn told(signal: &Signal) -> Option<Told> {
     let Signal::Named { name, data } = signal else { return None };
-    let data: Value = serde_json::from_str(data).unwrap_or_default();
-    let text = |key: &str| data.get(key).and_then(Value::as_str).map(str::to_owned);
-    match &**name {
-        "chat.call" => Some(AnswerPart::Call {
-            call_id: text("call_id"),
-            name: text("name"),
-            arguments: text("arguments").unwrap_or_default(),
-        }),
-        "chat.failed" | "failed" => {
-            Some(AnswerPart::Failed { message: text("message").unwrap_or_else(|| "the answer failed".to_owned()) })
+    let data = || serde_json::from_str::<Value>(data).unwrap_or_default();
+    let text = |data: &Value, key: &str| data.get(key).and_then(Value::as_str).map(str::to_owned);
+    Some(match &**name {
+        "answer.started" => {
+            let data = data();
+            let whole = |key: &str| data.get(key).and_then(Value::as_str) == Some("cumulative");
+            Told::Begins(Announced {
+                wordless: data.get("text").and_then(Value::as_bool) == Some(false),
+                whole_text: whole("text_mode"),
+                whole_audio: whole("audio_mode"),
+            })
         }
-        "listen" => Some(AnswerPart::Listen),
-        _ => None,
-    }
+        "chat.call" => {
+            let data = data();
+            Told::Now(AnswerPart::Call {
+                call_id: text(&data, "call_id"),
+                name: text(&data, "name"),
+                arguments: text(&data, "arguments").unwrap_or_default(),
+            })
+        }
+        "chat.failed" | "failed" => Told::Then(AnswerPart::Failed {
+            message: text(&data(), "message").unwrap_or_else(|| "the answer failed".to_owned()),
+        }),
+        "listen" => Told::Then(AnswerPart::Listen),
+        "unit.needed" => Told::Then(AnswerPart::NeedsUnit),
+        _ => return None,
+    })
 }
 
 #[cfg(test)]

@@ -1,11 +1,13 @@
 //! Answers: when one begins, what the graph gives of it, and how it ends.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use crate::realtime::config::modality::Modality;
 use crate::realtime::rules::answer::{Answer, Outcome as Ending};
 use crate::realtime::rules::items::{Item, Place, Seen};
 use crate::realtime::rules::output::{Output, Piece};
+use crate::realtime::rules::pending::Commit;
 use crate::realtime::wire::client::response::ResponseOptions;
 use crate::realtime::wire::code::{Code, Refusal};
 use crate::realtime::wire::server::ServerEvent;
@@ -24,6 +26,12 @@ pub(super) struct Running {
     usage: Usage,
     /// It has been said that the model speaks.
     spoke: bool,
+    /// Pieces of audio that the socket has not taken: samples, and bytes of the text that goes with them.
+    untaken: VecDeque<(u64, usize)>,
+    /// All of it was made; it ends once the socket has taken it, and can be cancelled until then.
+    ending: Option<Outcome>,
+    /// The place of its turn among pending commits.
+    _place: Option<Commit>,
 }
 
 impl Session {
@@ -51,9 +59,15 @@ impl Session {
             self.advance();
             return Ok(());
         }
+        let Some(options) = self.native.join(options) else { return Ok(()) };
         let items = std::mem::take(&mut self.unanswered);
         if std::mem::take(&mut self.unanswered_turn) || (items > 0 && self.capabilities.text_only_turn) {
-            self.respond(options);
+            if self.capabilities.native() {
+                self.out.push(Effect::Graph(GraphCommand::Commit(Vec::new())));
+                self.await_answer(options, None);
+            } else {
+                self.respond(options, None);
+            }
             return Ok(());
         }
         if items > 0 {
@@ -64,15 +78,15 @@ impl Session {
         Err(Refusal::new(Code::ResponseCreateWithoutInput, message))
     }
     /// Begins an answer to the conversation as it is.
-    pub(super) fn respond(&mut self, options: ResponseOptions) {
+    pub(super) fn respond(&mut self, options: ResponseOptions, place: Option<Commit>) {
         self.key += 1;
         (self.unanswered, self.unanswered_turn, self.started) = (0, false, true);
         let prompt = self.prompt(&options);
-        self.begin(self.key, &options);
+        self.begin(self.key, &options, place);
         self.out.push(Effect::Graph(GraphCommand::Answer { key: self.key, prompt: Box::new(prompt) }));
         self.turn_state = TurnState::AssistantGenerating;
     }
-    fn begin(&mut self, key: u64, options: &ResponseOptions) {
+    pub(super) fn begin(&mut self, key: u64, options: &ResponseOptions, place: Option<Commit>) {
         let modalities = options.modalities.clone().unwrap_or_else(|| self.config.modalities.clone());
         let format = options.output_format.map_or(self.config.output, |f| f.resolve(self.config.output_rate_hz));
         let id: Arc<str> = self.ids.response().into();
@@ -94,7 +108,16 @@ impl Session {
         self.playback = Playback::default();
         self.overlap.begin();
         self.tell(created);
-        self.response = Some(Running { shown, encoder: None, format, usage: Usage::default(), spoke: false });
+        self.response = Some(Running {
+            shown,
+            encoder: None,
+            format,
+            usage: Usage::default(),
+            spoke: false,
+            untaken: VecDeque::new(),
+            ending: None,
+            _place: place,
+        });
     }
     fn prompt(&self, options: &ResponseOptions) -> Prompt {
         let c = &self.config;
@@ -140,16 +163,11 @@ impl Session {
     }
     /// Part of an answer. What belongs to another answer than the active one is nothing.
     pub(super) fn part(&mut self, key: u64, part: AnswerPart) {
-        if self.capabilities.native() && self.response.is_none() && key > self.key {
-            // A model that speaks by itself. A decision to listen is no answer.
-            if part == AnswerPart::Listen {
-                return self.listen(None);
-            }
-            self.key = key;
-            self.begin(key, &ResponseOptions::default());
+        if self.capabilities.native() && self.response.is_none() && key > self.key && !self.unasked(key, &part) {
+            return;
         }
         let Some(running) = &mut self.response else { return };
-        if running.shown.key != key {
+        if running.shown.key != key || running.ending.is_some() {
             return;
         }
         match part {
@@ -170,22 +188,19 @@ impl Session {
                     self.audio(&samples, rate_hz, spoken_chars);
                 }
             }
+            AnswerPart::NeedsUnit => self.unit_needed(),
             AnswerPart::Call { call_id, name, arguments } => self.call(call_id, name, arguments),
             AnswerPart::Listen => {
                 let id = running.shown.id.to_string();
                 self.listen(Some(id));
-                self.finish(Outcome::Completed);
-                self.settle_turn();
+                self.complete(Outcome::Completed);
             }
             AnswerPart::End { usage, cut } => {
                 running.usage = usage;
-                self.flush();
-                self.finish(if cut { Outcome::Incomplete("max_output_tokens") } else { Outcome::Completed });
-                self.settle_turn();
+                self.complete(if cut { Outcome::Incomplete("max_output_tokens") } else { Outcome::Completed });
             }
             AnswerPart::Failed { message } => {
-                let refusal = Refusal::new(Code::EngineError, message);
-                self.fail(refusal);
+                self.fail(Refusal::new(Code::RuntimeDataPlaneStreamFailed, message));
                 self.settle_turn();
             }
         }
@@ -227,6 +242,7 @@ impl Session {
             }
             (self.audio_sent, self.turn_state) = (true, TurnState::AssistantPlaying);
             let format = running.encoder.as_ref().map_or(running.format, Output::format);
+            let samples = piece.samples;
             let piece = AudioPiece {
                 base64: piece.audio,
                 format: format.encoding.name(),
@@ -237,7 +253,8 @@ impl Session {
                 end_of_turn,
                 playback: self.playback,
             };
-            let mark = running.shown.add_audio(piece, &mut out);
+            let (mark, told) = running.shown.add_audio(piece, &mut out);
+            running.untaken.push_back((samples, told));
             if let Some(answer) = self.items.answer_mut(&running.shown.id) {
                 answer.mark(mark);
             }
@@ -265,15 +282,44 @@ impl Session {
         running.shown.add_call(shown, inserted.previous, &mut out);
         self.tell_all(out);
     }
-    fn listen(&mut self, response_id: Option<String>) {
+    pub(super) fn listen(&mut self, response_id: Option<String>) {
         let (session_id, epoch) = (self.id.to_string(), self.epoch);
         self.tell(ServerEvent::Listen { session_id, epoch, response_id, reason: ListenReason::ModelListen });
     }
+    /// All of the active answer was made: it ends once the socket has taken it.
+    pub(super) fn complete(&mut self, outcome: Outcome) {
+        self.flush();
+        if let Some(running) = self.response.as_mut().filter(|r| !r.untaken.is_empty()) {
+            running.ending = Some(outcome);
+            return;
+        }
+        self.finish(outcome);
+        self.settle_turn();
+    }
+    /// The socket has taken the oldest audio delta of a response, and the words that go with it.
+    pub fn sent(&mut self, response: &str) -> Vec<Effect> {
+        if let Some(running) = self.response.as_mut().filter(|r| &*r.shown.id == response) {
+            running.untaken.pop_front();
+            if running.untaken.is_empty()
+                && let Some(outcome) = running.ending.take()
+            {
+                self.finish(outcome);
+                self.settle_turn();
+            }
+        }
+        std::mem::take(&mut self.out)
+    }
     /// The active answer is void: everything of it ends here.
     pub(super) fn cancel(&mut self, reason: CancelReason) {
-        if let Some(running) = &self.response {
+        if let Some(running) = &mut self.response {
             self.out.push(Effect::Purge(running.shown.id.clone()));
             self.out.push(Effect::Graph(GraphCommand::Fence));
+            // What was never sent was never heard.
+            let lost = running.untaken.drain(..).fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
+            let left = running.shown.take_back(lost.1);
+            if let Some(answer) = self.items.answer_mut(&running.shown.id) {
+                answer.take_back(lost.0, left);
+            }
             self.finish(Outcome::Cancelled(reason));
             self.turn_state = TurnState::Idle;
         }
@@ -286,7 +332,7 @@ impl Session {
             self.finish(Outcome::Failed(refusal));
         }
     }
-    fn finish(&mut self, outcome: Outcome) {
+    pub(super) fn finish(&mut self, outcome: Outcome) {
         let Some(running) = self.response.take() else { return };
         let id = running.shown.id.clone();
         let silenced = !running.shown.audible() && matches!(outcome, Outcome::Completed);
@@ -298,7 +344,7 @@ impl Session {
                 Outcome::Failed(_) => Ending::Failed,
             });
             self.playback = answer.ledger().playback();
-            audio_ms = answer.ledger().total_ms();
+            audio_ms = answer.ledger().sent_ms();
         }
         let committed = self.items.answer(&id).is_some_and(|a| !a.heard().trim().is_empty());
         let done = !matches!(outcome, Outcome::Cancelled(_));
@@ -318,7 +364,7 @@ impl Session {
         self.turn_id += u64::from(done);
     }
     /// An answer has ended by itself: what was said under it becomes the next turn, or is forgotten.
-    fn settle_turn(&mut self) {
+    pub(super) fn settle_turn(&mut self) {
         self.turn_state = TurnState::Idle;
         let settings = self.overlap_settings();
         if !self.overlap.finish(&settings) {

@@ -25,8 +25,8 @@ pub enum GraphCommand {
         /// Bytes of pending input that are free again once the graph has taken it.
         holds: u64,
     },
-    /// All audio up to here is one turn.
-    Commit,
+    /// All audio up to here is one turn; these samples end it.
+    Commit(Vec<f32>),
     /// All audio that no turn has taken is void.
     Clear,
     /// Make an answer.
@@ -35,6 +35,13 @@ pub enum GraphCommand {
         key: u64,
         /// What to answer.
         prompt: Box<Prompt>,
+    },
+    /// What answers that nobody asks for are to be made from: for a model that owns its turns.
+    Context {
+        /// Instructions.
+        instructions: Option<String>,
+        /// The voice.
+        voice: Option<String>,
     },
     /// Every answer asked for so far is void, also what of it is under way.
     Fence,
@@ -162,6 +169,8 @@ pub enum AnswerPart {
     },
     /// The model would rather listen.
     Listen,
+    /// The model goes on once it has heard one more unit.
+    NeedsUnit,
     /// All of it has been given.
     End {
         /// Tokens, where the graph counts.

@@ -102,6 +102,7 @@ impl Session {
             Refusal::new(code, e.to_string()).about("audio")
         })?;
         self.started = true;
+        self.native.heard();
         let speech = append.speech(f64::from(appended.rms), self.config.overlap.silence_rms);
         let duration = append.duration_ms.map_or(appended.duration(), |ms| Duration::from_secs_f64(ms / 1000.0));
         if let Some(hint) = append.transcript.as_ref().filter(|t| self.input.hints.last() != Some(t)) {
@@ -202,6 +203,10 @@ impl Session {
             short_acks,
         }
     }
+    /// All audio of the user so far.
+    pub(super) fn input_clock(&self) -> Duration {
+        self.input.clock
+    }
     /// The graph has taken audio.
     pub(super) fn taken(&mut self, bytes: u64) {
         if let Some(held) = &mut self.input.streamed {
@@ -261,7 +266,8 @@ impl Session {
             deferred: self.response.is_some(),
             unheard: self.traits.transcribes,
             wordless: false,
-            _held: (None, self.input.kept.take()),
+            shown: false,
+            held: (None, self.input.kept.take()),
         }
     }
     /// Puts a turn into the conversation and tells of it.
@@ -350,12 +356,14 @@ impl Session {
         }
         let wanted = commit.response_create.unwrap_or(self.config.auto_response);
         let mut turn = self.turn(item_id, None, ms(self.input.open), wanted);
-        turn._held.0 = Some(place);
+        turn.held.0 = Some(place);
         if speech {
-            if !rest.is_empty() {
+            if wanted || !self.capabilities.native() {
+                self.out.push(Effect::Graph(GraphCommand::Commit(rest)));
+            } else if !rest.is_empty() {
+                // A commit would be answered.
                 self.out.push(Effect::Graph(GraphCommand::Audio { samples: rest, holds: 0 }));
             }
-            self.out.push(Effect::Graph(GraphCommand::Commit));
             self.committed(turn, false);
         } else {
             self.out.push(Effect::Graph(GraphCommand::Clear));
@@ -374,7 +382,7 @@ impl Session {
     }
     /// Nothing of the user's waits any more: whose turn is it?
     pub(super) fn settle(&mut self) {
-        if self.response.is_none() && self.turns.is_empty() && self.input.item_id.is_none() {
+        if !self.busy() && self.input.item_id.is_none() {
             self.turn_state = TurnState::Idle;
         }
     }

@@ -1,15 +1,32 @@
 //! Items that a client writes, reads and takes away.
 
+use std::time::Duration;
+
+use crate::realtime::config::format::AudioFormat;
+use crate::realtime::rules::audio::AudioError;
+use crate::realtime::rules::input::Input;
 use crate::realtime::rules::items::{Body, Item, ItemError, Part, Place};
+use crate::realtime::rules::pending::{Bytes, Commit};
 use crate::realtime::wire::client::item::{ItemCreate, NewKind, NewPart};
 use crate::realtime::wire::code::{Code, Refusal};
 use crate::realtime::wire::server::ServerEvent;
 use crate::realtime::wire::server::item::{self, Content, ItemKind, ItemStatus, Role};
 
-use super::Session;
+use super::input::backpressure;
+use super::turns::Turn;
+use super::{Effect, GraphCommand, INPUT_RATE_HZ, Session};
 
 /// Characters of an image that are shown again: more would not fit a frame.
 const MOST_SHOWN: usize = 256 * 1024;
+
+/// Speech in an item.
+struct Spoken {
+    pieces: Vec<Vec<f32>>,
+    /// The client knows what was said in all of it.
+    words: bool,
+    time: Duration,
+    held: (Option<Commit>, Option<Bytes>),
+}
 
 /// An item as the client is shown it.
 pub(super) fn shown(item: &Item) -> item::Item {
@@ -76,6 +93,10 @@ impl Session {
     /// # Errors
     /// The refusal; nothing has changed then.
     pub(super) fn create_item(&mut self, create: ItemCreate) -> Result<(), Refusal> {
+        let spoken = match &create.kind {
+            NewKind::Message { role: Role::User, content } => self.spoken(content)?,
+            _ => None,
+        };
         let (body, asks) = match create.kind {
             NewKind::Message { role, content } => {
                 let parts: Vec<Part> = content.into_iter().map(part).collect();
@@ -87,6 +108,7 @@ impl Session {
             NewKind::FunctionCallOutput { call_id, output } => (Body::Output { call_id, output }, true),
         };
         let output = matches!(body, Body::Output { .. });
+        let heard = spoken.is_some();
         let id = create.id.unwrap_or_else(|| self.ids.item());
         let place = match create.previous_item_id.as_deref() {
             None => Place::End,
@@ -98,7 +120,7 @@ impl Session {
         if output {
             // What a function gave is answered like speech is.
             self.unanswered_turn = true;
-        } else {
+        } else if !heard {
             self.unanswered += usize::from(asks);
         }
         if let Some(item) = self.items.get(&id).map(shown) {
@@ -107,7 +129,65 @@ impl Session {
             self.tell(ServerEvent::ItemCreated { previous_item_id: previous_item_id.clone(), item: item.clone() });
             self.tell(ServerEvent::ItemDone { previous_item_id, item });
         }
+        if let Some(spoken) = spoken {
+            self.speak(id, spoken);
+        }
         Ok(())
+    }
+    /// The speech in a message of the user; none if there is none.
+    ///
+    /// # Errors
+    /// The refusal of audio that cannot be read, or of too much.
+    fn spoken(&mut self, content: &[NewPart]) -> Result<Option<Spoken>, Refusal> {
+        let (mut pieces, mut bytes, mut time, mut words) = (Vec::new(), 0, Duration::ZERO, true);
+        for part in content {
+            let NewPart::Audio { audio: Some(audio), format, rate_hz, transcript } = part else { continue };
+            let rate = rate_hz.unwrap_or(self.config.input_rate_hz);
+            let format = match format {
+                Some(format) => format.resolve(rate),
+                None => AudioFormat { rate_hz: rate_hz.unwrap_or(self.config.input.rate_hz), ..self.config.input },
+            };
+            let (mut decoder, mut samples) = (Input::new(INPUT_RATE_HZ), Vec::new());
+            let appended = decoder.push(format, audio, &mut samples).map_err(|e| {
+                let code =
+                    if matches!(e, AudioError::Base64(_)) { Code::BadAudio } else { Code::UnsupportedAudioFormat };
+                Refusal::new(code, e.to_string()).about("item.content")
+            })?;
+            decoder.finish(&mut samples);
+            if f64::from(appended.rms) >= self.config.overlap.silence_rms && !samples.is_empty() {
+                (bytes, time) = (bytes + appended.bytes, time + appended.duration());
+                words &= transcript.is_some();
+                pieces.push(samples);
+            }
+        }
+        if pieces.is_empty() {
+            return Ok(None);
+        }
+        let place = self.pending.commit().map_err(|e| backpressure(&e))?;
+        let held = self.pending.hold(bytes).map_err(|e| backpressure(&e))?;
+        Ok(Some(Spoken { pieces, words, time, held: (Some(place), Some(held)) }))
+    }
+    /// Speech of an item is a turn that nobody has asked to be answered yet.
+    fn speak(&mut self, item_id: String, spoken: Spoken) {
+        for samples in spoken.pieces {
+            self.out.push(Effect::Graph(GraphCommand::Audio { samples, holds: 0 }));
+        }
+        if !self.capabilities.native() {
+            self.out.push(Effect::Graph(GraphCommand::Commit(Vec::new())));
+        }
+        self.turns.push_back(Turn {
+            item_id,
+            start: None,
+            duration_ms: u64::try_from(spoken.time.as_millis()).unwrap_or(u64::MAX),
+            wanted: false,
+            options: None,
+            deferred: self.response.is_some(),
+            unheard: self.traits.transcribes && !spoken.words,
+            wordless: false,
+            shown: true,
+            held: spoken.held,
+        });
+        self.advance();
     }
     /// Text that came beside the audio, as an item.
     ///

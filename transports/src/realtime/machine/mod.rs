@@ -10,6 +10,7 @@ mod graph;
 mod ids;
 mod input;
 mod items;
+mod native;
 mod playback;
 mod response;
 mod turns;
@@ -23,6 +24,7 @@ pub use ids::Ids;
 
 use answer::Running;
 use input::UserInput;
+use native::Native;
 use turns::Turn;
 
 use crate::realtime::config::SessionConfig;
@@ -75,6 +77,10 @@ pub struct Opening {
     pub pending: pending::Limits,
     /// Bounds of the conversation.
     pub conversation: conversation::Limits,
+    /// Units of silence in a row that a model is given to go on speaking.
+    pub silence_units: u32,
+    /// It was opened with a configuration of the client's: what is fixed in an open session is fixed at once.
+    pub configured: bool,
 }
 
 /// What a graph tells, as far as the session's order of events depends on it.
@@ -112,10 +118,12 @@ pub struct Session {
     unanswered: usize,
     unanswered_turn: bool,
     response: Option<Running>,
+    native: Native,
     overlap: Overlap,
     short_acks: Vec<String>,
     /// The ledger of the last answer, as it is shown.
     playback: Playback,
+    configured: bool,
     started: bool,
     audio_sent: bool,
     out: Vec<Effect>,
@@ -144,14 +152,17 @@ impl Session {
             unanswered: 0,
             unanswered_turn: false,
             response: None,
+            native: Native::new(opening.silence_units),
             overlap: Overlap::new(),
             short_acks: opening.short_acks,
             playback: Playback::default(),
+            configured: opening.configured,
             started: false,
             audio_sent: false,
             out: Vec::new(),
         };
         me.out.push(Effect::Graph(GraphCommand::Detect(detect)));
+        me.give_context();
         if let Some(text) = me.config.initial_user_text.clone() {
             // A first message of any length fits an empty conversation, or is too long to be answered.
             let _ = me.add_user_text(text);
@@ -189,7 +200,7 @@ impl Session {
     }
     /// True while an answer or a turn of the user is under way: the session is not idle then.
     pub fn busy(&self) -> bool {
-        self.response.is_some() || !self.turns.is_empty()
+        self.response.is_some() || !self.turns.is_empty() || self.native.awaits()
     }
     /// What a client said, and what follows from it. A refusal is told, with the client's `event_id`, and changes nothing
     /// else.
@@ -348,6 +359,9 @@ impl Session {
     pub fn overflow(&mut self) -> Vec<Effect> {
         if self.state == SessionState::Open {
             let message = "events were not read in time; read them as they come, or ask for shorter answers";
+            if let Some(running) = &self.response {
+                self.out.push(Effect::Purge(running.shown.id.clone()));
+            }
             self.fail(Refusal::new(Code::OutputOverflow, message));
             self.over("output_overflow");
         }
@@ -368,6 +382,7 @@ impl Session {
     fn over(&mut self, reason: &str) {
         self.state = SessionState::Closing;
         self.turns.clear();
+        self.native.clear();
         self.out.push(Effect::Over { reason: crate::realtime::rules::outbox::close_reason(reason).to_owned() });
     }
     /// Its graph is gone: nothing more is said but that.

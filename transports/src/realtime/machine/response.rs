@@ -139,9 +139,10 @@ impl Response {
             out.push(ServerEvent::TextDelta { place: self.place(), delta: text.to_owned() });
         }
     }
-    /// A piece of audio, encoded, and the text that goes with it.
-    pub(super) fn add_audio(&mut self, piece: AudioPiece, out: &mut Vec<ServerEvent>) -> Mark {
+    /// A piece of audio, encoded, and the text that goes with it: its mark, and how many bytes of text that is.
+    pub(super) fn add_audio(&mut self, piece: AudioPiece, out: &mut Vec<ServerEvent>) -> (Mark, usize) {
         let told = std::mem::take(&mut self.untold);
+        let len = told.len();
         let chars = piece.spoken_chars.unwrap_or_else(|| self.text.chars().count() as u64);
         let mark = Mark { text_chars: chars, audio_end_ms: piece.audio_ms };
         out.push(ServerEvent::AudioDelta(Box::new(AudioDelta {
@@ -159,7 +160,15 @@ impl Response {
             stage_metrics: None,
         })));
         out.push(ServerEvent::TranscriptDelta { place: self.place(), delta: told });
-        mark
+        (mark, len)
+    }
+    /// The last `bytes` of what was told, and all that was not, are not said after all. Gives how many bytes are.
+    pub(super) fn take_back(&mut self, bytes: usize) -> usize {
+        if self.audio {
+            let told = self.text.len() - std::mem::take(&mut self.untold).len();
+            self.text.truncate(told.saturating_sub(bytes));
+        }
+        self.text.len()
     }
     /// A function call, as an item of its own that is whole at once.
     pub(super) fn add_call(&mut self, item: Item, previous_item_id: Option<String>, out: &mut Vec<ServerEvent>) {

@@ -22,10 +22,12 @@ pub(super) struct Turn {
     pub(super) deferred: bool,
     /// Its words are still to come.
     pub(super) unheard: bool,
+    /// Its item has been told of as done.
+    pub(super) shown: bool,
     /// Nothing was understood in it.
     pub(super) wordless: bool,
-    /// Its place among pending commits, and the input that it holds.
-    pub(super) _held: (Option<Commit>, Option<Bytes>),
+    /// Its place among pending commits, which it keeps until its answer has ended, and the input that it holds.
+    pub(super) held: (Option<Commit>, Option<Bytes>),
 }
 
 impl Session {
@@ -50,7 +52,7 @@ impl Session {
     fn heard(&mut self, at: usize, text: &str) {
         let turn = &mut self.turns[at];
         (turn.unheard, turn.wordless) = (false, text.trim().is_empty());
-        let (item_id, duration_ms) = (turn.item_id.clone(), turn.duration_ms);
+        let (item_id, duration_ms, shown) = (turn.item_id.clone(), turn.duration_ms, turn.shown);
         if !text.trim().is_empty() {
             self.items.transcribe(&item_id, text);
             self.tell(ServerEvent::TranscriptionCompleted {
@@ -60,7 +62,9 @@ impl Session {
                 duration_ms,
             });
         }
-        self.item_done(&item_id);
+        if !shown {
+            self.item_done(&item_id);
+        }
     }
     /// Begins the next answer, if one is due.
     pub(super) fn advance(&mut self) {
@@ -82,8 +86,10 @@ impl Session {
                     });
                     self.settle();
                 }
+            } else if turn.wanted && self.capabilities.native() {
+                self.await_answer(turn.options.unwrap_or_default(), turn.held.0);
             } else if turn.wanted {
-                self.respond(turn.options.unwrap_or_default());
+                self.respond(turn.options.unwrap_or_default(), turn.held.0);
             } else {
                 self.unanswered_turn = true;
             }

@@ -19,13 +19,17 @@ impl Session {
         let phase = Phase {
             audio_sent: self.audio_sent,
             context_locked: self.capabilities.native() && self.started,
-            started: self.started,
+            started: self.started || self.configured,
         };
         let next = self.config.update(given, &self.capabilities, &phase)?;
         if next.turn_detection != self.config.turn_detection {
             self.out.push(Effect::Graph(GraphCommand::Detect(next.turn_detection.clone())));
         }
+        let told = (&next.instructions, &next.voice) == (&self.config.instructions, &self.config.voice);
         self.config = Arc::new(next);
+        if !told {
+            self.give_context();
+        }
         self.tell(ServerEvent::SessionUpdated { session: Box::new(self.view()) });
         Ok(())
     }

@@ -124,6 +124,20 @@ impl Answer {
         self.ledger.send(samples);
     }
 
+    /// So many samples did not go out after all, and of the text only the first `bytes` did.
+    pub fn take_back(&mut self, samples: u64, bytes: usize) {
+        if self.outcome != Outcome::Running {
+            return;
+        }
+        self.ledger.take_back(samples);
+        let mut end = bytes.min(self.text.len());
+        while !self.text.is_char_boundary(end) {
+            end -= 1;
+        }
+        self.text.truncate(end);
+        self.marks.until(self.ledger.sent_ms());
+    }
+
     /// The one end; a second one is ignored.
     pub fn end(&mut self, outcome: Outcome) {
         if self.outcome != Outcome::Running || outcome == Outcome::Running {
@@ -272,6 +286,20 @@ mod tests {
         assert_eq!(answer.heard(), "");
         answer.end(Outcome::Completed);
         assert_eq!(answer.heard(), "hello");
+    }
+
+    #[test]
+    fn what_was_taken_back_was_never_heard() {
+        let mut answer = spoken(CommitPolicy::CommitAllOnDone, "hello", 1000);
+        answer.mark(Mark { text_chars: 2, audio_end_ms: 400 });
+        answer.mark(Mark { text_chars: 5, audio_end_ms: 1000 });
+        answer.take_back(600, 2);
+        answer.end(Outcome::Cancelled);
+        assert_eq!((answer.heard(), answer.ledger().sent_ms(), answer.ledger().total_ms()), ("he", 400, 1000));
+        ack(&mut answer, 1000, false);
+        assert_eq!(answer.heard(), "he");
+        answer.take_back(400, 0);
+        assert_eq!(answer.heard(), "he", "it has ended");
     }
 
     #[test]

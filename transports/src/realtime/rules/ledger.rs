@@ -56,6 +56,11 @@ impl Ledger {
         self.sent = self.sent.saturating_add(samples);
     }
 
+    /// So many samples left the output path again without being written: they were never sent.
+    pub fn take_back(&mut self, samples: u64) {
+        self.sent = self.sent.saturating_sub(samples);
+    }
+
     /// The answer has all its audio. No effect after [`Ledger::cancel`].
     pub fn complete(&mut self) {
         self.complete = !self.cancelled;

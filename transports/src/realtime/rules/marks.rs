@@ -34,6 +34,11 @@ impl Marks {
         self.marks.insert(at, mark);
     }
 
+    /// Forgets those beyond a time.
+    pub fn until(&mut self, ms: u64) {
+        self.marks.retain(|m| m.audio_end_ms <= ms);
+    }
+
     /// How many there are.
     pub fn len(&self) -> usize {
         self.marks.len()

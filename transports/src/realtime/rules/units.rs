@@ -73,7 +73,7 @@ impl Units {
     }
 }
 
-/// How many units of silence an answer may still be fed without a sound of its own.
+/// How many units of silence an answer may still be fed without a sound of the user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Silence {
     limit: u32,
@@ -93,7 +93,7 @@ impl Silence {
         may
     }
 
-    /// New audio from the model, or any input from the user: the count starts anew.
+    /// Another answer, or any input from the user: the count starts anew.
     pub fn reset(&mut self) {
         self.run = 0;
     }

@@ -1,0 +1,9 @@
+//! Serving a graph to a network: what its file says about it, the socket that it listens on, TLS.
+
+mod listen;
+mod settings;
+mod tls;
+
+pub use listen::{Address, AddressError, App, Listener, Shield};
+pub use settings::{Settings, SettingsError};
+pub use tls::{Tls, TlsError};

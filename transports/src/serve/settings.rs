@@ -1,0 +1,152 @@
+//! What a graph file says about being served.
+
+use std::time::Duration;
+
+use omni_flow::{GraphFile, Plan, SecretError};
+
+use super::listen::{Address, AddressError};
+use crate::door::{self, Gate};
+use crate::realtime::config::Defaults;
+use crate::realtime::host;
+
+/// Where a graph is served if nobody says otherwise.
+const LISTEN: &str = "127.0.0.1:8080";
+/// How long answers under way may go on after the first wish to stop.
+const DRAIN: Duration = Duration::from_secs(10);
+
+/// Why a graph cannot be served like this.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SettingsError {
+    /// An API key cannot be had.
+    #[error(transparent)]
+    Secret(#[from] SecretError),
+    /// An address that is none.
+    #[error("{key}: {error}")]
+    Address {
+        /// The key, or the flag.
+        key: &'static str,
+        /// What is wrong with it.
+        error: AddressError,
+    },
+    /// Everybody on the network could come in.
+    #[error(
+        "{0} can be reached from other machines, and no API key is set: list keys under `serve.api-keys` as \
+         ${{env:NAME}}, or say `serve.allow-anonymous: true`"
+    )]
+    Open(Address),
+}
+
+/// How a graph is served.
+#[derive(Clone)]
+pub struct Settings {
+    /// Where.
+    pub listen: Address,
+    /// Where its metrics are; `None` is the same address.
+    pub metrics: Option<Address>,
+    /// Who may come in.
+    pub gate: Gate,
+    /// Limits of Realtime sessions.
+    pub host: host::Limits,
+    /// What a session is where its client does not say.
+    pub defaults: Defaults,
+    /// Limits of one socket.
+    pub socket: door::Limits,
+    /// How long answers under way may go on after the wish to stop.
+    pub drain: Duration,
+    /// The longest that the connection of a reader who has stopped reading is kept.
+    pub write_stall: Duration,
+}
+
+impl Settings {
+    /// What `file` says, which passed the check that `plan` is from. `listen` is above it.
+    ///
+    /// # Errors
+    /// [`SettingsError`].
+    pub fn of(file: &GraphFile, plan: &Plan, listen: Option<&str>) -> Result<Self, SettingsError> {
+        let address = |key, text: &str| text.parse::<Address>().map_err(|error| SettingsError::Address { key, error });
+        let listen = match (listen, file.text("serve.listen")) {
+            (Some(text), _) => address("--listen", text)?,
+            (None, text) => address("serve.listen", text.unwrap_or(LISTEN))?,
+        };
+        let metrics = file.text("serve.metrics.listen").map(|t| address("serve.metrics.listen", t)).transpose()?;
+        let keys = file.secrets("serve.api-keys")?;
+        let open = file.flag("serve.allow-anonymous").unwrap_or(false);
+        if keys.is_empty() && !open {
+            for place in [Some(&listen), metrics.as_ref()].into_iter().flatten() {
+                if !place.is_loopback() {
+                    return Err(SettingsError::Open(place.clone()));
+                }
+            }
+        }
+        let origins = file.texts("serve.allowed-origins").into_iter().map(str::to_owned);
+        let gate = Gate::new(keys.iter().map(String::as_str), origins);
+        let write_stall = file.duration("serve.write-stall");
+        let mut socket = door::Limits::default();
+        set(&mut socket.frame, file.bytes("serve.realtime.max-frame-bytes").map(size));
+        set(&mut socket.ping, file.duration("serve.realtime.ping"));
+        set(&mut socket.missed, file.count("serve.realtime.missed-pongs").map(|n| n.try_into().unwrap_or(u32::MAX)));
+        set(&mut socket.write, write_stall);
+        Ok(Self {
+            listen,
+            metrics,
+            gate,
+            host: host_limits(file, plan),
+            defaults: defaults(file, Defaults { model: Some(plan.name.clone()), ..Defaults::default() }),
+            socket,
+            drain: file.duration("serve.drain").unwrap_or(DRAIN),
+            write_stall: write_stall.unwrap_or(door::Limits::default().write),
+        })
+    }
+}
+
+fn host_limits(file: &GraphFile, plan: &Plan) -> host::Limits {
+    let mut l = host::Limits::default();
+    set(&mut l.message, file.bytes("serve.realtime.max-message-bytes").map(size));
+    set(&mut l.first_message, file.duration("serve.realtime.first-message"));
+    set(&mut l.outbox.bytes, file.bytes("session.max-pending-output-bytes").map(size));
+    set(&mut l.outbox.events, file.count("session.max-pending-output-events").map(size));
+    set(&mut l.outbox.reserve_bytes, file.bytes("session.output-reserve-bytes").map(size));
+    set(&mut l.outbox.reserve_events, file.count("session.output-reserve-events").map(size));
+    set(&mut l.journal.age, file.duration("session.resume-replay-ttl"));
+    set(&mut l.journal.bytes, file.bytes("session.resume-replay-max-bytes").map(size));
+    set(&mut l.pending.bytes, file.bytes("session.max-pending-input-bytes").map(size));
+    set(&mut l.pending.commits, file.count("session.max-pending-commits").map(size));
+    set(&mut l.lease.grace, file.duration("session.disconnect-grace"));
+    set(&mut l.silence_units, file.count("session.max-silence-units").and_then(|n| n.try_into().ok()));
+    set(&mut l.reaper, file.duration("session.reaper-interval"));
+    l.lease.idle = plan.session.idle_ttl;
+    l.short_acks = file.texts("session.short-acks").into_iter().map(str::to_owned).collect();
+    l
+}
+
+fn defaults(file: &GraphFile, mut d: Defaults) -> Defaults {
+    if let Some(hz) = file.count("serve.realtime.default-input-rate-hz") {
+        d.input_rate_hz = u32::try_from(hz).ok();
+    }
+    if let Some(word) = file.text("serve.realtime.default-turn-detection") {
+        d.server_vad = Some(word == "server_vad");
+    }
+    if let Some(t) = file.duration("serve.realtime.idle-timeout") {
+        d.idle_timeout_s = t.as_secs_f64();
+    }
+    let ms = |key: &str| file.duration(key).and_then(|t| u64::try_from(t.as_millis()).ok());
+    set(&mut d.overlap.short_ack_ms, ms("session.overlap.short-ack"));
+    set(&mut d.overlap.barge_in_ms, ms("session.overlap.barge-in"));
+    set(&mut d.overlap.silence_rms, file.number("session.overlap.silence-rms"));
+    let ms = |key: &str| ms(key).and_then(|n| u32::try_from(n).ok());
+    set(&mut d.vad.threshold, file.number("session.vad.threshold"));
+    set(&mut d.vad.prefix_padding_ms, ms("session.vad.prefix-padding"));
+    set(&mut d.vad.silence_duration_ms, ms("session.vad.silence-duration"));
+    set(&mut d.vad.min_speech_duration_ms, ms("session.vad.min-speech-duration"));
+    d
+}
+
+fn set<T>(place: &mut T, value: Option<T>) {
+    if let Some(value) = value {
+        *place = value;
+    }
+}
+
+fn size(n: u64) -> usize {
+    usize::try_from(n).unwrap_or(usize::MAX)
+}
