@@ -317,7 +317,11 @@ impl Host {
             if mailbox.is_closed() {
                 continue;
             }
-            let gone = async { mailbox.send(Mail::Give(generation)).await.is_err() || mailbox.closed().await == () };
+            let gone = async {
+                if mailbox.send(Mail::Give(generation)).await.is_ok() {
+                    mailbox.closed().await;
+                }
+            };
             // One that has come back since stays.
             if self.clock.timeout(owner::FAREWELL, gone).await.is_some() {
                 return true;
