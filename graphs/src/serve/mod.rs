@@ -94,6 +94,7 @@ pub async fn go(job: Job) -> Result<(), Failure> {
         gate,
         limits: settings.socket,
     });
+    let router = router.merge(door::page());
     let router = if settings.metrics == Metrics::Beside { router.merge(scrape) } else { router };
     app.ready(router, halted.clone());
     told::ready(&args, &graph, at, secure, fingerprint.as_deref(), began.elapsed());

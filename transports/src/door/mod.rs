@@ -50,18 +50,22 @@ pub struct Door {
     pub limits: Limits,
 }
 
-/// The routes of a door.
+/// The routes of a door, without its [`page`].
 pub fn router(door: Door) -> Router {
     Router::new()
         .route("/v1/realtime", get(realtime))
         .route("/v1/duplex", get(duplex))
         .route("/v1/models", get(models))
         .route("/v1/models/{id}", get(model))
-        .merge(crate::page::routes())
         .fallback(missing)
         .with_state(door.clone())
         .merge(alive(&door))
         .merge(stats::routes(door))
+}
+
+/// The page at `/`, for who has nothing else there: `router(door).merge(page())`.
+pub fn page() -> Router {
+    crate::page::routes()
 }
 
 async fn realtime(
