@@ -118,6 +118,15 @@ async def an_interruption(client):
         again = asyncio.create_task(session.say(SPEECH + bytes(24_000 * 2 * 30)))
         cut = await session.until("response.done")
         assert cut.response.status == "cancelled", cut
+        item_id = f"item_{cut.response.id}"
+        await connection.conversation.item.retrieve(item_id=item_id)
+        kept = (await session.until("conversation.item.retrieved")).item.content[0].transcript
+        written = "".join(
+            e.delta
+            for e in session.events
+            if e.type == "response.output_audio_transcript.delta" and e.response_id == cut.response.id
+        )
+        assert written.startswith(kept) and len(kept) < len(written) / 2, (kept, written)
         at = len(session.events)
         answered = await session.until("response.done")
         again.cancel()

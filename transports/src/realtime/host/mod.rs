@@ -21,6 +21,7 @@ mod feed;
 mod heard;
 mod owner;
 mod prompt;
+mod spoken;
 mod turn;
 
 use std::collections::{HashMap, VecDeque};
