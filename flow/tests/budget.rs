@@ -213,8 +213,8 @@ async fn a_step_that_still_runs_is_reported() {
         let g = graph(&engine, name, &format!("{node}, step-budget: 1ms")).await;
         // The step ends only when it has been reported.
         let n = through(&g, &[&format!("wait {name}/n")]).await;
-        assert!(n.over_budget >= 1, "{n:?}");
         let said = warnings.of(&format!("{name}/n"));
+        assert!(n.over_budget >= 1, "{n:?}, {said:?}");
         assert_eq!(said.len(), 1, "{said:?}");
         assert!(said[0].contains("a step still runs after"), "{said:?}");
     }

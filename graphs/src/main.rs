@@ -80,6 +80,11 @@ fn log() -> Result<(), Failure> {
             Failure::usage(format!("{name}=`{value}` is no log filter: {e}"), "write for instance OMNI_FLOW_LOG=debug")
         })?,
     };
+    // The handshake of this library writes requests down as they are, with the key in them.
+    let filter = ["tungstenite=info", "tokio_tungstenite=info"]
+        .iter()
+        .filter_map(|d| d.parse().ok())
+        .fold(filter, EnvFilter::add_directive);
     let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).without_time();
     // A second subscriber (in tests) is not wanted and no error.
     let _ = log.try_init();

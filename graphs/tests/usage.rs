@@ -78,12 +78,12 @@ fn an_unknown_command_gets_the_nearest() {
 #[test]
 fn an_input_that_is_missing_is_asked_for() {
     let (_dir, path) = graph(LOOP);
-    run(&["run", &path]).expect(2).complains(&["this graph listens at `mic`", "--input FILE"]);
+    run(&["run", &path, "--output", "ear.wav"]).expect(2).complains(&["this graph listens at `mic`", "--input FILE"]);
     run(&["run", &path, "--input", &clip("01_librivox0880_16k.wav")])
         .expect(2)
         .complains(&["speaks at `ear`", "--output FILE.wav"]);
     let (_dir, path) = graph(ECHO);
-    run(&["run", &path]).expect(2).complains(&["reads text at `text`", "--text"]);
+    run(&["run", &path]).expect(2).complains(&["cannot be served", "--input FILE"]);
 }
 
 #[test]

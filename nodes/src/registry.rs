@@ -41,6 +41,7 @@ pub fn add(r: &mut Registry) -> Result<(), RegisterError> {
     // Speech and models.
     r.add::<crate::speech::SpeechTurn>()?
         .add::<crate::speech::SpeechGuess>()?
+        .add::<crate::speech::SpeechAlign>()?
         .add::<crate::speech::SpeechConfirm>()?
         .add::<crate::speech::SpeechPlayout>()?;
     #[cfg(feature = "silero")]

@@ -3,6 +3,7 @@
 //! The socket is taken before anything is loaded, so that a port in use is known at once; until the models are there every
 //! request is told that the server is starting. The first Ctrl-C lets answers under way end, the second stops at once.
 
+mod metrics;
 mod told;
 
 use std::net::SocketAddr;
@@ -14,7 +15,7 @@ use omni_flow::{Client, Engine, Graph, GraphFile, Plan};
 use omni_flow_transports::door::{self, Door};
 use omni_flow_transports::realtime::config::capability::Capabilities;
 use omni_flow_transports::realtime::host::{Ends, Host, facts};
-use omni_flow_transports::serve::{Address, App, Listener, Settings, SettingsError, Shield, Tls};
+use omni_flow_transports::serve::{Address, App, Listener, Metrics, Settings, SettingsError, Shield, Tls};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
@@ -61,6 +62,7 @@ pub fn prepare(args: &RunArgs, plan: Plan, file: &GraphFile) -> Result<Job, Fail
 pub async fn go(job: Job) -> Result<(), Failure> {
     let stop = Stop::listen();
     let Job { plan, settings, capabilities, tls, args } = job;
+    let recorder = metrics::Recorder::install()?;
     let engine = crate::run::engine(&args, abort_timeout()?)?;
     let (halt, halted) = watch::channel(false);
     let app = App::default();
@@ -68,6 +70,14 @@ pub async fn go(job: Job) -> Result<(), Failure> {
     let fingerprint = tls.as_ref().filter(|_| args.tls_self_signed).map(|t| t.fingerprint().to_owned());
     let mut servers = JoinSet::new();
     let at = listen(&settings.listen, tls, &app, &halted, &mut servers)?;
+    let gate = Arc::new(settings.gate.clone());
+    let scrape = door::scrape(gate.clone(), move || recorder.render());
+    if let Metrics::At(address) = &settings.metrics {
+        // They answer while the graph starts, too.
+        let own = App::default();
+        own.ready(scrape.clone(), halted.clone());
+        listen(address, None, &own, &halted, &mut servers)?;
+    }
     let began = Instant::now();
     say(&args, &format!("starting {}: {}", plan.name, summary(&plan)));
     let graph = tokio::select! {
@@ -81,9 +91,11 @@ pub async fn go(job: Job) -> Result<(), Failure> {
         clock: engine.clock().clone(),
         host: Some(host.clone()),
         model: graph.plan().name.clone(),
-        gate: Arc::new(settings.gate.clone()),
+        gate,
         limits: settings.socket,
     });
+    let router = router.merge(door::page());
+    let router = if settings.metrics == Metrics::Beside { router.merge(scrape) } else { router };
     app.ready(router, halted.clone());
     told::ready(&args, &graph, at, secure, fingerprint.as_deref(), began.elapsed());
     stop.asked(1).await;

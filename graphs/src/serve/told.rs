@@ -27,7 +27,7 @@ pub fn ready(args: &RunArgs, graph: &Graph, at: SocketAddr, secure: bool, finger
     let mut text = format!("ready in {:.2} s, {max} conversations at once\n\n", took.as_secs_f64());
     text += &format!("  talk in the browser   {http}://{shown}\n");
     text += &format!("  Realtime clients      {ws}://{shown}/v1/realtime\n");
-    text += &format!("  its health            {http}://{shown}/health\n");
+    text += &format!("  health and metrics    {http}://{shown}/health, {http}://{shown}/metrics\n");
     if let Some(f) = fingerprint {
         text += &format!("\n  certificate for development, SHA-256:\n  {f}\n");
     }

@@ -225,11 +225,9 @@ impl Stage for TalkerStage {
         let said = self.voice.utterance(&text).map_err(StageError::failed)?;
         self.tell(&text, &said, &mut slot.told);
         if said.ids.is_empty() {
-            if stamp.last {
-                // Who waits for the end of the answer must have it.
-                let end = stamp.child(stamp.pts, MediaTime::ZERO).last(true).over(true);
-                out.push(end, Tensor::f32([0, 0], Vec::new()));
-            }
+            // A segment all the same: who counts them, or waits for the end of the answer, must have it.
+            let end = stamp.child(stamp.pts, MediaTime::ZERO).last(true).over(stamp.last);
+            out.push(end, Tensor::f32([0, 0], Vec::new()));
             return Ok(());
         }
         if said.ids.len() > MAX_IDS

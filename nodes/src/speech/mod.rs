@@ -1,6 +1,7 @@
 //! Speech nodes: who speaks when. Thin wrappers of [`silero`](crate::silero), [`turn`](crate::turn) and
 //! [`playout`](crate::playout).
 
+mod align;
 mod confirm;
 mod guess;
 mod playout;
@@ -9,6 +10,7 @@ mod turn;
 #[cfg(feature = "silero")]
 mod vad;
 
+pub use align::{SpeechAlign, Spoken};
 pub use confirm::SpeechConfirm;
 pub use guess::SpeechGuess;
 pub use playout::SpeechPlayout;

@@ -320,6 +320,8 @@ impl Player {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     /// Plays sentences of so many samples at 8 kHz; the last of each answer is marked. What leaves: samples, and whether the

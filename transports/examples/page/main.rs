@@ -61,6 +61,6 @@ async fn main() -> Result<(), Box<dyn Error>> {
     };
     let listener = TcpListener::bind(&address).await?;
     println!("http://{}", listener.local_addr()?);
-    axum::serve(listener, door::router(door)).await?;
+    axum::serve(listener, door::router(door).merge(door::page())).await?;
     Ok(())
 }

@@ -151,7 +151,7 @@ impl Driver {
             && matches!(why, ClientError::Unread(_) | ClientError::TooLarge { .. } | ClientError::Protocol(_))
         {
             // Nobody will come back: the server need not keep the session. If it takes nothing any more, it will.
-            let _ = opened.wire.tx.try_send(Command::close().to_json(options.profile).to_string());
+            let _ = opened.wire.tx.try_send(Command::close().to_json(options.profile).to_string().into());
         }
         let wire = opened.wire.close(options.timeouts.close);
         // Who closed waits until all is let go of; who did not is told at once.
@@ -179,7 +179,7 @@ impl Driver {
         let next = tokio::select! {
             permit = wire.tx.reserve(), if sends => {
                 match permit {
-                    Ok(permit) => permit.send(self.queue.pop_front().unwrap_or_default()),
+                    Ok(permit) => permit.send(self.queue.pop_front().unwrap_or_default().into()),
                     // Its other end says why; what waits is for the next wire.
                     Err(_) => self.deaf = true,
                 }

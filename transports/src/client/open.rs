@@ -44,7 +44,7 @@ async fn next(wire: &mut Wire) -> Result<Received, ClientError> {
 }
 
 async fn say(wire: &Wire, event: Value) -> Result<(), ClientError> {
-    wire.tx.send(event.to_string()).await.map_err(|_| ClientError::Lost("nothing can be sent".to_owned()))
+    wire.tx.send(event.to_string().into()).await.map_err(|_| ClientError::Lost("nothing can be sent".to_owned()))
 }
 
 /// Opens a session, and configures it.

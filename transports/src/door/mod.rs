@@ -5,15 +5,17 @@
 
 mod error;
 mod gate;
+mod health;
 mod listen;
 mod query;
+mod scrape;
 mod socket;
 mod stats;
 
 use std::sync::Arc;
 
 use axum::extract::{Path, RawQuery, State, WebSocketUpgrade};
-use axum::http::HeaderMap;
+use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Json, Router};
@@ -24,6 +26,7 @@ pub use error::HttpError;
 pub use gate::{Gate, GateError};
 pub use listen::{SEND_BUFFER, listen};
 use query::Query;
+pub use scrape::scrape;
 pub use socket::Limits;
 pub use stats::Stopping;
 
@@ -47,18 +50,22 @@ pub struct Door {
     pub limits: Limits,
 }
 
-/// The routes of a door.
+/// The routes of a door, without its [`page`].
 pub fn router(door: Door) -> Router {
     Router::new()
         .route("/v1/realtime", get(realtime))
         .route("/v1/duplex", get(duplex))
         .route("/v1/models", get(models))
         .route("/v1/models/{id}", get(model))
-        .route("/health", get(health))
-        .merge(crate::page::routes())
         .fallback(missing)
         .with_state(door.clone())
+        .merge(alive(&door))
         .merge(stats::routes(door))
+}
+
+/// The page at `/`, for who has nothing else there: `router(door).merge(page())`.
+pub fn page() -> Router {
+    crate::page::routes()
 }
 
 async fn realtime(
@@ -145,10 +152,17 @@ async fn model(State(door): State<Door>, Path(id): Path<String>, headers: Header
     Err(HttpError::not_found(format!("The model `{shown}` does not exist.")).about("model"))
 }
 
-async fn health(State(door): State<Door>) -> Json<Value> {
-    let nodes: serde_json::Map<String, Value> =
-        door.graph.plan().nodes.iter().map(|n| (n.name.clone(), "ready".into())).collect();
-    Json(json!({"status": "ok", "graph": door.model, "nodes": nodes}))
+/// `/health` and `/ready`. Whoever watches the server needs no key to see that it lives.
+fn alive(door: &Door) -> Router {
+    let (graph, clock, seen) = (door.graph.clone(), door.clock.clone(), Arc::new(health::Health::default()));
+    let look = move || {
+        let (well, body) = seen.look(&graph, &clock);
+        let status = if well { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+        async move { (status, Json(body)) }
+    };
+    // A router is only there once every node is built and every edge is joined.
+    let ready = || async { Json(json!({"status": "ready"})) };
+    Router::new().route("/health", get(look)).route("/ready", get(ready))
 }
 
 async fn missing(uri: axum::http::Uri) -> HttpError {

@@ -9,7 +9,7 @@ use futures_util::{SinkExt as _, StreamExt as _};
 use tokio::sync::{Notify, mpsc};
 use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 
-use crate::realtime::host::{Hello, Host, Out, event_id};
+use crate::realtime::host::{Hello, Host, Out, Said, event_id};
 use crate::realtime::wire::code::{Code, Refusal};
 use crate::realtime::wire::profile::Profile;
 use crate::realtime::wire::project::{Envelope, project};
@@ -89,11 +89,14 @@ pub(super) async fn serve(host: Arc<Host>, hello: Hello, socket: WebSocket, limi
                 }
                 // Pings are answered by the socket layer.
                 Message::Ping(_) => continue,
-                Message::Close(_) => break,
+                Message::Close(_) => {
+                    let _ = tx.send(Said::Bye).await;
+                    break;
+                }
             };
             silent.store(0, Ordering::Relaxed);
             // Read even if nobody takes it any more: a socket that is closed with something unread loses what was written.
-            let _ = tx.send(text).await;
+            let _ = tx.send(Said::Text(text)).await;
         }
     };
     let writer = async move {

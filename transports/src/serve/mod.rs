@@ -5,5 +5,5 @@ mod settings;
 mod tls;
 
 pub use listen::{Address, AddressError, App, Listener, Shield};
-pub use settings::{Settings, SettingsError};
+pub use settings::{Metrics, Settings, SettingsError};
 pub use tls::{Tls, TlsError};

@@ -36,13 +36,24 @@ pub enum SettingsError {
     Open(Address),
 }
 
+/// Where metrics can be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Metrics {
+    /// At `/metrics` of the address of everything else.
+    Beside,
+    /// At an address of their own.
+    At(Address),
+    /// Nowhere.
+    Off,
+}
+
 /// How a graph is served.
 #[derive(Clone)]
 pub struct Settings {
     /// Where.
     pub listen: Address,
-    /// Where its metrics are; `None` is the same address.
-    pub metrics: Option<Address>,
+    /// Where its metrics are.
+    pub metrics: Metrics,
     /// Who may come in.
     pub gate: Gate,
     /// Limits of Realtime sessions.
@@ -68,11 +79,16 @@ impl Settings {
             (Some(text), _) => address("--listen", text)?,
             (None, text) => address("serve.listen", text.unwrap_or(LISTEN))?,
         };
-        let metrics = file.text("serve.metrics.listen").map(|t| address("serve.metrics.listen", t)).transpose()?;
+        let metrics = match file.text("serve.metrics.listen") {
+            Some(text) => Metrics::At(address("serve.metrics.listen", text)?),
+            None if file.flag("serve.metrics") == Some(false) => Metrics::Off,
+            None => Metrics::Beside,
+        };
         let keys = file.secrets("serve.api-keys")?;
         let open = file.flag("serve.allow-anonymous").unwrap_or(false);
         if keys.is_empty() && !open {
-            for place in [Some(&listen), metrics.as_ref()].into_iter().flatten() {
+            let own = if let Metrics::At(a) = &metrics { Some(a) } else { None };
+            for place in std::iter::once(&listen).chain(own) {
                 if !place.is_loopback() {
                     return Err(SettingsError::Open(place.clone()));
                 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use omni_flow_transports::realtime::host::{Hello, Host, Limits, Out};
+use omni_flow_transports::realtime::host::{Hello, Host, Limits, Out, Said};
 use omni_flow_transports::realtime::rules::outbox;
 use omni_flow_transports::realtime::wire::profile::Profile;
 use serde_json::{Value, json};
@@ -15,7 +15,7 @@ use crate::toy::host;
 
 /// A client on two channels.
 pub struct Client {
-    tx: mpsc::Sender<String>,
+    tx: mpsc::Sender<Said>,
     rx: mpsc::Receiver<Out>,
     told: Vec<Value>,
 }
@@ -30,7 +30,7 @@ impl Client {
         Self { tx, rx, told: Vec::new() }
     }
     pub async fn say(&self, event: Value) {
-        let _ = self.tx.send(event.to_string()).await;
+        let _ = self.tx.send(event.to_string().into()).await;
     }
     pub async fn next(&mut self) -> Option<Value> {
         match tokio::time::timeout(Duration::from_secs(3600), self.rx.recv()).await.expect("something within an hour") {
@@ -157,6 +157,65 @@ async fn places_come_back_however_a_client_goes() {
     host.drain(Duration::ZERO).await;
     assert_eq!(a.rest().await.last().unwrap(), "close");
     empty(&host).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_said_goodbye_gives_its_place_to_who_needs_it_and_may_come_back_until_then() {
+    let host = host(Limits::default()).await;
+    let bye = async |c: Client| {
+        c.tx.send(Said::Bye).await.unwrap();
+        drop(c);
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    };
+    let (mut a, mut b) = (Client::connect(&host, true), Client::connect(&host, true));
+    let first = a.until("session.created").await;
+    b.until("session.created").await;
+    bye(a).await;
+    // Room is made, and told to nobody else.
+    let mut c = Client::connect(&host, true);
+    c.until("session.created").await;
+    let mut full = Client::connect(&host, true);
+    assert_eq!(full.until("error").await["error"]["code"], "resource_exhausted");
+    let resume = |created: &Value| {
+        json!({"type": "session.resume", "session_id": created["session"]["id"],
+            "resume_token": created["resume_token"], "last_received_server_event_seq": 0})
+    };
+    let mut late = Client::connect(&host, false);
+    late.say(resume(&first)).await;
+    assert_eq!(late.until("error").await["error"]["code"], "session_resume_expired");
+    // One that has come back keeps its place; one that was cut off keeps it too.
+    let created = c.told[0].clone();
+    bye(c).await;
+    let mut c = Client::connect(&host, false);
+    c.say(resume(&created)).await;
+    c.until("session.resumed").await;
+    drop(b);
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let mut full = Client::connect(&host, true);
+    assert_eq!(full.until("error").await["error"]["code"], "resource_exhausted");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_drain_lets_an_answer_end_and_nobody_in() {
+    let host = host(Limits::default()).await;
+    let (mut idle, mut busy) = (Client::connect(&host, true), Client::connect(&host, true));
+    idle.until("session.created").await;
+    busy.until("session.created").await;
+    busy.ask(5000).await;
+    busy.until("response.output_audio.delta").await;
+    let drained = tokio::spawn({
+        let host = host.clone();
+        async move { host.drain(Duration::from_secs(30)).await }
+    });
+    let closed = idle.until("session.closed").await;
+    assert_eq!(closed["reason"], "shutdown");
+    drop(idle);
+    let mut late = Client::connect(&host, true);
+    assert_eq!(late.until("error").await["error"]["code"], "resource_exhausted");
+    let done = busy.until("response.done").await;
+    assert_eq!(done["response"]["status"], "completed");
+    assert_eq!(busy.until("session.closed").await["reason"], "shutdown");
+    assert!(drained.await.unwrap());
 }
 
 #[tokio::test(start_paused = true)]

@@ -37,7 +37,7 @@ async fn serve(gate: Gate, talks: bool) -> Served {
         limits: door::Limits::default(),
     };
     let (stop, stopped) = watch::channel(false);
-    let app = door::router(door).layer(Extension(Stopping(stopped.clone())));
+    let app = door::router(door).merge(door::page()).layer(Extension(Stopping(stopped.clone())));
     let server = tokio::spawn(async move {
         let mut stopped = stopped;
         let down = async move { drop(stopped.wait_for(|s| *s).await) };

@@ -14,7 +14,7 @@ pub(super) use address::Address;
 
 use super::error::ClientError;
 use super::options::Options;
-use crate::realtime::host::{Hello, Host, Out};
+use crate::realtime::host::{Hello, Host, Out, Said};
 
 /// Texts that a carrier holds each way.
 const HELD: usize = 4;
@@ -30,7 +30,7 @@ pub(super) enum Carrier {
 /// One connection.
 pub(super) struct Wire {
     /// Commands. Dropped, the connection is closed.
-    pub(super) tx: mpsc::Sender<String>,
+    pub(super) tx: mpsc::Sender<Said>,
     /// Events. It ends without [`Out::Close`] if the connection broke.
     pub(super) rx: mpsc::Receiver<Out>,
     why: Arc<Mutex<Option<ClientError>>>,
@@ -45,6 +45,7 @@ impl Wire {
     /// Says goodbye and waits until all is let go of.
     pub(super) async fn close(self, limit: std::time::Duration) {
         let Self { tx, mut rx, task, .. } = self;
+        let _ = tx.try_send(Said::Bye);
         drop(tx);
         let mut task = task;
         let gone = async {

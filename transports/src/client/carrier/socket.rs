@@ -19,7 +19,7 @@ use tokio_tungstenite::{Connector, MaybeTlsStream, WebSocketStream, connect_asyn
 use super::{Address, tls};
 use crate::client::error::ClientError;
 use crate::client::options::{Options, Timeouts};
-use crate::realtime::host::Out;
+use crate::realtime::host::{Out, Said};
 use crate::realtime::wire::profile::Profile;
 
 type Socket = WebSocketStream<MaybeTlsStream<TcpStream>>;
@@ -66,7 +66,7 @@ pub(super) async fn open(address: &Address, options: &Options, resume: bool) -> 
 /// Carries texts until either side is done.
 pub(super) async fn serve(
     socket: Socket,
-    mut messages: mpsc::Receiver<String>,
+    mut messages: mpsc::Receiver<Said>,
     out: mpsc::Sender<Out>,
     why: Arc<Mutex<Option<ClientError>>>,
     timeouts: Timeouts,
@@ -109,8 +109,8 @@ pub(super) async fn serve(
             let message = tokio::select! {
                 biased;
                 text = messages.recv() => match text {
-                    Some(text) => Message::text(text),
-                    None => {
+                    Some(Said::Text(text)) => Message::text(text),
+                    Some(Said::Bye) | None => {
                         let close = CloseFrame { code: CloseCode::Normal, reason: "".into() };
                         let _ = timeout(timeouts.close, sink.send(Message::Close(Some(close)))).await;
                         return true;

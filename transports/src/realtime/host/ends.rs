@@ -21,6 +21,8 @@ pub struct Ends {
     pub unheard: Option<String>,
     /// Text of the answers, named `said` or `said-out`.
     pub said: Option<String>,
+    /// Which words of answers have their sound by when (`speech.align`), named `spoken` or `spoken-out`.
+    pub spoken: Option<String>,
     /// Where the user's turns begin and end, named `turn-out` or `turns`.
     pub turns: Option<String>,
     /// Function calls and decisions, named `events` or `calls`.
@@ -89,6 +91,7 @@ impl Ends {
                         (Medium::Text, _) if plan.session.mode == Mode::Turn && ends.heard.is_none() => {
                             ends.heard = name();
                         }
+                        (Medium::Signal, "spoken") => ends.spoken = name(),
                         (Medium::Signal, "turn" | "turns") => ends.turns = name(),
                         (Medium::Signal, "events" | "calls") => ends.events = name(),
                         _ => {}

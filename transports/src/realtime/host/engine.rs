@@ -88,6 +88,7 @@ impl Link {
             (out(&ends.unheard), Role::Heard),
             (out(&ends.heard), Role::Heard),
             (out(&ends.said), Role::Said),
+            (out(&ends.spoken), Role::Spoken),
             (out(&ends.speaker), Role::Speaker),
         ];
         let taken: Vec<_> = taken.into_iter().filter_map(|(output, role)| Some((output?, role))).collect();

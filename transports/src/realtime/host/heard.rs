@@ -12,6 +12,7 @@ use omni_flow::{Event, In, Lane, MediaTime, Payload, Signal, Stamp, TurnEnd};
 use super::asked::Stream;
 use super::engine::Shared;
 use super::prompt::{self, Told};
+use super::spoken::Spoken;
 use crate::realtime::machine::{AnswerPart, GraphEvent, INPUT_RATE_HZ};
 use crate::realtime::wire::server::response::Usage;
 
@@ -26,6 +27,8 @@ pub(super) enum Role {
     Heard,
     /// Words of answers.
     Said,
+    /// Which words have their sound by when.
+    Spoken,
     /// Sound of answers.
     Speaker,
 }
@@ -36,11 +39,14 @@ struct Outputs {
     lane: Lane,
     /// Told once nothing of the answer is left to take.
     held: Vec<GraphEvent>,
+    /// How far answers have been said, where the graph tells.
+    spoken: Option<Spoken>,
 }
 
 /// Takes outputs, in the order of their importance, until all have ended.
 pub(super) async fn take(shared: Arc<Shared>, taken: Vec<(In<Payload>, Role)>, lane: Lane) {
-    let mut outputs = Outputs { shared: shared.clone(), taken, lane, held: Vec::new() };
+    let spoken = taken.iter().any(|(_, role)| *role == Role::Spoken).then(Spoken::default);
+    let mut outputs = Outputs { shared: shared.clone(), taken, lane, held: Vec::new(), spoken };
     while !outputs.taken.is_empty() {
         for event in std::future::poll_fn(|cx| outputs.poll(cx)).await {
             shared.tell(event).await;
@@ -58,7 +64,7 @@ impl Outputs {
                 Role::Events => !self.held.is_empty(),
                 Role::Said => !self.shared.asked.lock().takes(Stream::Text),
                 Role::Speaker => !self.shared.asked.lock().takes(Stream::Audio),
-                Role::Turns | Role::Heard => false,
+                Role::Turns | Role::Heard | Role::Spoken => false,
             };
             let event = if waits { Poll::Pending } else { output.poll_next(cx) };
             match event {
@@ -77,18 +83,33 @@ impl Outputs {
     fn read(&mut self, role: Role, stamp: &Stamp, payload: Payload) -> Vec<GraphEvent> {
         let epoch = stamp.epochs.of(self.lane).0;
         match (role, payload) {
-            (Role::Speaker, Payload::Audio(pcm)) => self.answer(Stream::Audio, stamp, pcm.frames(), |from| {
-                let samples = &pcm.f32()[from * usize::from(pcm.channels().max(1))..];
-                (!samples.is_empty()).then(|| AnswerPart::Audio {
-                    samples: samples.into(),
-                    rate_hz: pcm.rate(),
-                    spoken_chars: None,
+            (Role::Speaker, Payload::Audio(pcm)) => {
+                let ms = pcm.frames() as f64 * 1e3 / f64::from(pcm.rate());
+                let spoken_chars = self.spoken.as_mut().map(|s| s.audio(epoch, ms, stamp.last));
+                self.answer(Stream::Audio, stamp, pcm.frames(), |from| {
+                    let samples = &pcm.f32()[from * usize::from(pcm.channels().max(1))..];
+                    (!samples.is_empty()).then(|| AnswerPart::Audio {
+                        samples: samples.into(),
+                        rate_hz: pcm.rate(),
+                        spoken_chars,
+                    })
                 })
-            }),
-            (Role::Said, Payload::Text(text)) => self.answer(Stream::Text, stamp, text.len(), |from| {
-                let new = text.get(from..).unwrap_or_default();
-                (!new.is_empty()).then(|| AnswerPart::Text(new.to_owned()))
-            }),
+            }
+            (Role::Said, Payload::Text(text)) => {
+                if let Some(spoken) = &mut self.spoken {
+                    spoken.text(epoch, &text, stamp.last);
+                }
+                self.answer(Stream::Text, stamp, text.len(), |from| {
+                    let new = text.get(from..).unwrap_or_default();
+                    (!new.is_empty()).then(|| AnswerPart::Text(new.to_owned()))
+                })
+            }
+            (Role::Spoken, Payload::Signal(signal)) => {
+                if let (Some(spoken), Some((text, until_ms))) = (&mut self.spoken, prompt::spoken(&signal)) {
+                    spoken.piece(epoch, text, until_ms, stamp.last);
+                }
+                Vec::new()
+            }
             (Role::Heard, Payload::Text(text)) => {
                 vec![GraphEvent::Transcript { start: samples(stamp.pts), text }]
             }

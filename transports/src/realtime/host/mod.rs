@@ -21,9 +21,10 @@ mod feed;
 mod heard;
 mod owner;
 mod prompt;
+mod spoken;
 mod turn;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -36,8 +37,8 @@ use tokio::sync::{mpsc, oneshot, watch};
 pub use ends::{Ends, EndsError};
 use engine::Link;
 pub use facts::{FactsError, facts};
-pub use owner::Out;
 use owner::{Mail, Opened, Owner};
+pub use owner::{Out, Said};
 
 use super::config::capability::Capabilities;
 use super::config::{Defaults, SessionConfig};
@@ -120,6 +121,8 @@ pub struct Host {
     present: watch::Sender<usize>,
     /// Nobody is let in any more.
     closing: AtomicBool,
+    /// Sessions whose clients have said goodbye, with the generation of their socket, the oldest first.
+    left: Mutex<VecDeque<(u64, mpsc::Sender<Mail>)>>,
 }
 
 /// A session or a socket that is there, as long as this is kept.
@@ -154,6 +157,7 @@ impl Host {
             sessions: Mutex::default(),
             present: watch::Sender::new(0),
             closing: AtomicBool::new(false),
+            left: Mutex::default(),
         }))
     }
     /// Sessions that are open now.
@@ -201,26 +205,36 @@ impl Host {
     ///
     /// # Cancel safety
     /// Dropped, the client is gone.
-    pub async fn connect(self: &Arc<Self>, hello: Hello, mut messages: mpsc::Receiver<String>, out: mpsc::Sender<Out>) {
+    pub async fn connect(self: &Arc<Self>, hello: Hello, mut messages: mpsc::Receiver<Said>, out: mpsc::Sender<Out>) {
         if self.graph.plan().session.mode == Mode::Turn {
             return turn::serve(self, &hello, messages, out).await;
         }
         match self.handshake(&hello, &mut messages, &out).await {
             Ok(Some((generation, mailbox))) => {
                 drop(out);
+                let mut bye = false;
                 loop {
-                    let text = tokio::select! {
-                        text = messages.recv() => text,
+                    let said = tokio::select! {
+                        said = messages.recv() => said,
                         // The session is over; the socket was told by its owner.
                         () = mailbox.closed() => return,
                     };
-                    let mail = match text {
-                        Some(text) => Mail::Client(generation, parse(&text, self.limits.message)),
+                    let mail = match said {
+                        Some(Said::Text(text)) => Mail::Client(generation, parse(&text, self.limits.message)),
+                        Some(Said::Bye) => {
+                            bye = true;
+                            continue;
+                        }
                         None => Mail::Gone(generation),
                     };
                     let gone = matches!(mail, Mail::Gone(_));
-                    if mailbox.send(mail).await.is_err() || gone {
+                    if mailbox.send(mail).await.is_err() {
                         return;
+                    }
+                    if gone {
+                        return if bye {
+                            self.left(generation, mailbox)
+                        };
                     }
                 }
             }
@@ -239,7 +253,7 @@ impl Host {
     async fn handshake(
         self: &Arc<Self>,
         hello: &Hello,
-        messages: &mut mpsc::Receiver<String>,
+        messages: &mut mpsc::Receiver<Said>,
         out: &mpsc::Sender<Out>,
     ) -> Result<Option<(u64, mpsc::Sender<Mail>)>, (Refusal, Option<String>)> {
         let mut given = Map::new();
@@ -251,8 +265,8 @@ impl Host {
             return self.open(hello, &given, out, false).await.map(Some).map_err(bare);
         }
         let first = match self.clock.timeout(self.limits.first_message, messages.recv()).await {
-            Some(Some(text)) => text,
-            Some(None) => return Ok(None),
+            Some(Some(Said::Text(text))) => text,
+            Some(Some(Said::Bye) | None) => return Ok(None),
             None => {
                 let message =
                     format!("no message came within {:?}; send session.update first", self.limits.first_message);
@@ -291,6 +305,30 @@ impl Host {
             }
         }
     }
+    /// A client has said goodbye. Its session is kept, for it may come back, but gives its place to who needs it.
+    fn left(&self, generation: u64, mailbox: mpsc::Sender<Mail>) {
+        let mut left = self.left.lock();
+        left.retain(|(_, m)| !m.is_closed());
+        left.push_back((generation, mailbox));
+    }
+    /// Ends the session of the client that left first, if any has. True if it is worth another try.
+    async fn make_room(&self) -> bool {
+        loop {
+            let Some((generation, mailbox)) = self.left.lock().pop_front() else { return false };
+            if mailbox.is_closed() {
+                continue;
+            }
+            let gone = async {
+                if mailbox.send(Mail::Give(generation)).await.is_ok() {
+                    mailbox.closed().await;
+                }
+            };
+            // One that has come back since stays.
+            if self.clock.timeout(owner::FAREWELL, gone).await.is_some() {
+                return true;
+            }
+        }
+    }
     /// Opens a session and tells of it.
     async fn open(
         self: &Arc<Self>,
@@ -304,11 +342,14 @@ impl Host {
             return Err(Refusal::new(Code::ResourceExhausted, message));
         }
         let config = SessionConfig::open(hello.profile, given, &self.capabilities, &self.defaults)?;
-        let link =
-            Link::open(&self.graph, &self.ends, &self.clock, self.capabilities.native()).map_err(|e| match e {
-                OpenError::Full { limit, .. } => Refusal::capacity(limit),
-                e => Refusal::new(Code::EngineError, e.to_string()),
-            })?;
+        let link = loop {
+            match Link::open(&self.graph, &self.ends, &self.clock, self.capabilities.native()) {
+                Ok(link) => break link,
+                Err(OpenError::Full { .. }) if self.make_room().await => {}
+                Err(OpenError::Full { limit, .. }) => return Err(Refusal::capacity(limit)),
+                Err(e) => return Err(Refusal::new(Code::EngineError, e.to_string())),
+            }
+        };
         let id: Arc<str> = format!("duplex-{:032x}", random()).into();
         let no_random = |e: super::rules::token::NoRandom| Refusal::new(Code::InternalError, e.to_string());
         let (credential, token) = match self.capabilities.resume {

@@ -21,6 +21,22 @@ use crate::realtime::wire::server::session::{Expiry, Resync};
 /// The longest that the last events wait for their reader.
 pub(super) const FAREWELL: Duration = Duration::from_secs(5);
 
+/// From the socket.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Said {
+    /// A message.
+    Text(String),
+    /// The client closes the connection because it wants to, and not because it was lost: its session is kept for it only as
+    /// long as nobody else needs the place.
+    Bye,
+}
+
+impl From<String> for Said {
+    fn from(text: String) -> Self {
+        Self::Text(text)
+    }
+}
+
 /// For the socket.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Out {
@@ -36,6 +52,8 @@ pub(super) enum Mail {
     Client(u64, Result<Incoming, Rejected>),
     /// The socket with this generation is gone.
     Gone(u64),
+    /// Somebody needs the place of a client that has left, if it has not come back since this socket.
+    Give(u64),
     /// A client comes back.
     Resume(Claim, mpsc::Sender<Out>, oneshot::Sender<Result<u64, Refusal>>),
     /// The server would like to stop: the session ends as soon as it is idle.
@@ -245,6 +263,11 @@ impl Owner {
                 self.act(effects);
             }
             Mail::Gone(_) => self.detach(),
+            Mail::Give(generation) => {
+                if generation == self.generation && self.attached.is_none() {
+                    self.end("disconnect");
+                }
+            }
             Mail::Resume(claim, out, reply) => self.resume(&claim, out, reply),
             Mail::Drain => self.draining = true,
             Mail::Shutdown => self.end("shutdown"),

@@ -8,6 +8,8 @@ use crate::realtime::machine::{AnswerPart, Message, Prompt};
 
 /// The name of a question.
 const PROMPT: &str = "chat.prompt";
+/// The name of what tells how far an answer has been said.
+const SPOKEN: &str = "speech.spoken";
 
 /// Says that the conversation is the client's.
 pub(super) fn own() -> Signal {
@@ -114,6 +116,14 @@ pub(super) fn told(signal: &Signal) -> Option<Told> {
         "unit.needed" => Told::Then(AnswerPart::NeedsUnit),
         _ => return None,
     })
+}
+
+/// A piece of an answer and where its audio ends, in ms since the answer's began.
+pub(super) fn spoken(signal: &Signal) -> Option<(String, f64)> {
+    let Signal::Named { name, data } = signal else { return None };
+    let data: Value = (**name == *SPOKEN).then(|| serde_json::from_str(data).ok()).flatten()?;
+    let until = data.get("until_ms")?.as_f64().filter(|ms| ms.is_finite())?;
+    Some((data.get("text")?.as_str()?.to_owned(), until))
 }
 
 #[cfg(test)]

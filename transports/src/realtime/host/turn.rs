@@ -47,7 +47,7 @@ struct Turns<'a> {
 
 /// What comes next.
 enum Next {
-    Said(Option<String>),
+    Said(Option<super::Said>),
     Made(Event<Payload>),
 }
 
@@ -58,7 +58,7 @@ enum Next {
 pub(super) async fn serve(
     host: &Arc<Host>,
     hello: &Hello,
-    mut messages: mpsc::Receiver<String>,
+    mut messages: mpsc::Receiver<super::Said>,
     out: mpsc::Sender<Out>,
 ) {
     let model = hello.model.clone().or_else(|| host.defaults.model.clone());
@@ -74,7 +74,7 @@ pub(super) async fn serve(
             made = made(&mut turns.running) => Next::Made(made),
         };
         match next {
-            Next::Said(Some(text)) => {
+            Next::Said(Some(super::Said::Text(text))) => {
                 let (theirs, result) = match parse(&text, host.limits.message) {
                     Ok(Incoming { event_id, event }) => (event_id, turns.said(event).await),
                     Err(Rejected { event_id, refusal }) => (event_id, Err(refusal)),
@@ -83,7 +83,7 @@ pub(super) async fn serve(
                     turns.refuse(refusal, theirs).await;
                 }
             }
-            Next::Said(None) => return,
+            Next::Said(Some(super::Said::Bye) | None) => return,
             Next::Made(event) => turns.made(event).await,
         }
     }
