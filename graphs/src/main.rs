@@ -42,9 +42,7 @@ fn main() -> ExitCode {
         },
         Err(failure) => {
             match as_json {
-                // Whoever does not read the rest does not read this either, and must not keep the program.
-                true if output::busy() => {}
-                true => output::json_line(&failure.to_json()),
+                true => output::last(format!("{}\n", failure.to_json())),
                 false => failure.print(),
             }
             ExitCode::from(failure.code())

@@ -3,35 +3,39 @@
 
 use std::io::Write as _;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 static GONE: AtomicBool = AtomicBool::new(false);
 static FAILED: OnceLock<std::io::Error> = OnceLock::new();
-/// Writers that have not come back.
-static WRITING: AtomicUsize = AtomicUsize::new(0);
-
-/// True while something is being written: for ever, if the reader has stopped reading.
-pub fn busy() -> bool {
-    WRITING.load(Ordering::Acquire) > 0
-}
-
 /// Writes `text` to standard output at once.
 pub fn put(text: &str) {
     if GONE.load(Ordering::Relaxed) {
         return;
     }
-    WRITING.fetch_add(1, Ordering::AcqRel);
-    write(text);
-    WRITING.fetch_sub(1, Ordering::AcqRel);
-}
-
-fn write(text: &str) {
     let mut out = std::io::stdout().lock();
     if let Err(e) = out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         GONE.store(true, Ordering::Relaxed);
         if e.kind() != std::io::ErrorKind::BrokenPipe {
             let _ = FAILED.set(e);
         }
+    }
+}
+
+/// What a reader has to take the last words of a program in.
+pub const LAST: Duration = Duration::from_secs(2);
+
+/// Writes last words. If nobody reads them within [`LAST`], they are not said, and keep nobody.
+pub fn last(text: String) {
+    let (done, written) = std::sync::mpsc::channel();
+    let write = move || {
+        put(&text);
+        // An error says that nobody waits any longer.
+        let _ = done.send(());
+    };
+    // Without a thread the words are lost, as to a reader that does not read.
+    if std::thread::Builder::new().name("last words".into()).spawn(write).is_ok() {
+        let _ = written.recv_timeout(LAST);
     }
 }
 

@@ -6,7 +6,7 @@ use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
 
-use common::{omni, run};
+use common::{exit, omni, run};
 
 /// A server, ended with the test.
 struct Server {
@@ -69,7 +69,7 @@ fn a_graph_is_served_until_it_is_interrupted_and_ends_in_order() {
     server.interrupt();
     let line = server.lines.next().unwrap().unwrap();
     assert!(line.contains("stopped"), "{line}");
-    assert_eq!(server.child.wait().unwrap().code(), Some(0));
+    assert_eq!(exit(&mut server.child), Some(0));
 }
 
 #[test]
@@ -83,7 +83,7 @@ fn a_client_in_the_middle_of_a_request_does_not_keep_it() {
     stream.read_exact(&mut first).unwrap();
     assert_eq!(&first, b"HTTP/1.1 200");
     server.interrupt();
-    assert_eq!(server.child.wait().unwrap().code(), Some(0));
+    assert_eq!(exit(&mut server.child), Some(0));
 }
 
 #[test]

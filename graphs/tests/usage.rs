@@ -6,9 +6,9 @@ use std::fs;
 use std::io::Write as _;
 use std::process::Stdio;
 
-#[cfg(unix)]
-use common::until;
 use common::{Ran, clip, omni, run};
+#[cfg(unix)]
+use common::{exit, until};
 
 /// A graph file of its own folder.
 fn graph(text: &str) -> (tempfile::TempDir, String) {
@@ -389,7 +389,7 @@ fn a_reader_that_stops_reading_does_not_keep_the_program() {
             .unwrap();
         until(&mut child, "a full pipe", |child| full(child.stdout.as_ref().unwrap()));
         (0..interrupts).for_each(|_| signal(&child, "-INT"));
-        assert_eq!(child.wait().unwrap().code(), Some(130));
+        assert_eq!(exit(&mut child), Some(130));
     }
 }
 

@@ -142,14 +142,14 @@ async fn go(job: Job) -> Result<(), Failure> {
             return Err(failure);
         }
     };
-    let ear = running.ear.as_ref().map(|e| e.lock().unwrap_or_else(PoisonError::into_inner));
-    let report = Report { graph: &name, stats, taken: &taken, ear: ear.as_deref(), paced, started, ran, stopped };
-    if args.json {
-        output::json_line(&report.to_json());
-    } else {
-        output::put(&report.table());
-    }
-    if stopped { Err(Failure::Interrupted) } else { answered(&taken, ear.as_deref()) }
+    let (text, good) = {
+        let ear = running.ear.as_ref().map(|e| e.lock().unwrap_or_else(PoisonError::into_inner));
+        let report = Report { graph: &name, stats, taken: &taken, ear: ear.as_deref(), paced, started, ran, stopped };
+        let text = if args.json { format!("{}\n", report.to_json()) } else { report.table() };
+        (text, answered(&taken, ear.as_deref()))
+    };
+    let told = stop.or_done(move || output::put(&text)).await;
+    if stopped || !told { Err(Failure::Interrupted) } else { good }
 }
 
 /// The engine that a command line asks for.

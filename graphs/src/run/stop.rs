@@ -1,15 +1,12 @@
 //! Ctrl-C and the system's wish to end: counted, so that the first drains and the second stops.
 
-use std::time::Duration;
-
 use tokio::sync::watch;
+
+use crate::output::LAST;
 
 /// How often the user has asked to stop. Cheap to clone.
 #[derive(Clone)]
 pub struct Stop(watch::Receiver<u32>);
-
-/// After the second press so much time is left to end in order.
-const LAST: Duration = Duration::from_secs(2);
 
 impl Stop {
     /// Begins to listen, on a thread of its own: whatever the others wait for (a reader that stopped reading standard
@@ -24,6 +21,7 @@ impl Stop {
                 while pressed().await {
                     tx.send_modify(|n| *n += 1);
                     if *tx.borrow() >= 2 {
+                        // So much is left to end in order.
                         tokio::time::sleep(LAST).await;
                         std::process::exit(130);
                     }
@@ -47,6 +45,19 @@ impl Stop {
         let mut rx = self.0.clone();
         if rx.wait_for(|n| *n >= times).await.is_err() {
             std::future::pending::<()>().await;
+        }
+    }
+    /// Does the last `work` of a program, which may wait for ever (for a reader that stopped reading), on a thread of its
+    /// own. True if it was done; false if the user has asked to stop and it was not done 2 s later.
+    pub async fn or_done(&self, work: impl FnOnce() + Send + 'static) -> bool {
+        let patience = async {
+            self.asked(1).await;
+            tokio::time::sleep(LAST).await;
+        };
+        tokio::select! {
+            biased;
+            _ = tokio::task::spawn_blocking(work) => true,
+            () = patience => false,
         }
     }
 }

@@ -49,8 +49,9 @@ impl Screen {
             Err(TryLockError::Poisoned(e)) => Some(e.into_inner()),
             Err(TryLockError::WouldBlock) => None,
         };
-        if let (false, Some(mut printer)) = (self.json, free) {
-            output::put(&printer.close());
+        let rest = free.map(|mut printer| printer.close()).unwrap_or_default();
+        if !self.json && !rest.is_empty() {
+            output::last(rest);
         }
     }
 }

@@ -54,7 +54,7 @@ pub fn stopping(args: &RunArgs, drain: Duration) {
 /// Nobody is left.
 pub fn stopped(args: &RunArgs) {
     match args.json {
-        true => output::json_line(&json!({"event": "stopped"})),
+        true => output::last(format!("{}\n", json!({"event": "stopped"}))),
         false => eprintln!("stopped"),
     }
 }

@@ -69,9 +69,11 @@ impl Screen {
     }
     /// The last line.
     pub fn sum(&mut self, answers: u32, session: Option<&str>) {
-        self.end();
+        if std::mem::take(&mut self.open) {
+            output::last("\n".into());
+        }
         if self.json {
-            output::json_line(&json!({"event": "end", "answers": answers, "session": session}));
+            output::last(format!("{}\n", json!({"event": "end", "answers": answers, "session": session})));
         }
     }
 }

@@ -65,6 +65,21 @@ pub fn until(child: &mut Child, what: &str, there: impl Fn(&Child) -> bool) {
     }
 }
 
+/// The exit code of a program that ends within a minute.
+pub fn exit(child: &mut Child) -> Option<i32> {
+    let begun = Instant::now();
+    loop {
+        if let Some(status) = child.try_wait().unwrap() {
+            return status.code();
+        }
+        if begun.elapsed() > Duration::from_secs(60) {
+            let _ = child.kill();
+            panic!("a minute without its end");
+        }
+        std::thread::park_timeout(Duration::from_millis(2));
+    }
+}
+
 pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("a workspace").to_owned()
 }
