@@ -7,7 +7,7 @@
 use metrics::{Unit, describe_counter, describe_gauge, describe_histogram};
 
 /// What a family is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum MetricType {
     /// Only grows.
     Counter,

@@ -5,7 +5,6 @@
 //! that cannot be read or written. Then nodes are built, one session runs, and a table says what it took.
 
 mod abort;
-mod convert;
 pub mod ends;
 pub mod feed;
 mod files;

@@ -10,9 +10,9 @@ use omni_flow::{Kind, Pcm};
 use omni_flow_media::ogg_opus::{OggOpusEncoder, OpusTags};
 use omni_flow_media::opus::EncoderConfig;
 use omni_flow_media::pcm::{Layout, PcmSpec, SampleFormat};
+use omni_flow_media::resample::Convert;
 use omni_flow_media::wav::WavWriter;
 
-use super::convert::Convert;
 use super::ends::is_ogg;
 
 /// Rate of a file that never got audio and whose kind says none.

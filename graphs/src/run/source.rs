@@ -7,9 +7,9 @@ use std::path::Path;
 use anyhow::{Context as _, anyhow, bail};
 use omni_flow::{Buf, Kind, Medium, Pcm, SampleType};
 use omni_flow_media::file::{AudioFile, Input as MediaInput};
+use omni_flow_media::resample::Convert;
 use tokio::sync::mpsc;
 
-use super::convert::Convert;
 use super::ends::Given;
 
 /// Length of an audio chunk: that of most capture devices.

@@ -9,6 +9,7 @@
 //! It does not follow clocks: the ratio of a stream is fixed. Another rate is another `Resampler`.
 
 mod bank;
+mod convert;
 mod design;
 mod dot;
 #[cfg(test)]
@@ -17,6 +18,7 @@ mod tests;
 use std::sync::Arc;
 
 use bank::Bank;
+pub use convert::Convert;
 pub use design::Quality;
 
 /// Highest sample rate accepted, in Hz.

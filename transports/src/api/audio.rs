@@ -1,7 +1,7 @@
 //! The audio of an answer: one format throughout, at the rate that was asked for, as bytes.
 
 use axum::http::StatusCode;
-use omni_flow::Pcm;
+use omni_flow::{Buf, Pcm, PcmError, SampleType};
 use omni_flow_media::encode::{ClipError, ClipFormat};
 use omni_flow_media::pcm::{Layout, PcmSpec, SampleFormat};
 use omni_flow_media::resample::{Quality, Resampler};
@@ -73,7 +73,7 @@ impl Shape {
         if self.from.replace(format).is_none()
             && let Some(want) = self.want.filter(|w| *w != pcm.rate())
         {
-            let made = Resampler::new(pcm.rate(), want, usize::from(pcm.channels()), Quality::High);
+            let made = Resampler::new(pcm.rate(), want, usize::from(pcm.channels()), Quality::Best);
             self.resampler = Some(made.map_err(|e| {
                 Fail::Refused(HttpError::bad(format!("no audio of {want} Hz: {e}")).about("sample_rate"))
             })?);
@@ -90,6 +90,20 @@ impl Shape {
             r.flush(out);
         }
     }
+}
+
+/// Samples as a graph takes them.
+///
+/// # Errors
+/// A rate or channel count that is none.
+pub(super) fn pcm(samples: &[f32], rate: u32, channels: u16, sample: SampleType) -> Result<Pcm, PcmError> {
+    let buf = match sample {
+        SampleType::F32 => Buf::from_f32(samples.to_vec()),
+        SampleType::I16 => {
+            Buf::from_i16(samples.iter().map(|s| (s * 32768.0).round().clamp(-32768.0, 32767.0) as i16).collect())
+        }
+    };
+    Pcm::new(rate, channels, sample, buf)
 }
 
 /// 16-bit samples.

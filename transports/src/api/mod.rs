@@ -8,6 +8,7 @@ mod audio;
 mod chat;
 mod ends;
 mod fields;
+mod form;
 mod job;
 mod limits;
 mod observe;
@@ -29,7 +30,7 @@ use omni_flow::{Clock, Graph};
 
 pub use ends::{Chat, Ends, Speech, Transcription};
 pub use limits::Limits;
-pub(crate) use observe::observe;
+pub use observe::observe;
 
 use crate::door::{Door, Gate, HttpError};
 use job::Job;
@@ -47,8 +48,6 @@ pub struct Config {
     pub voices: Vec<String>,
     /// Where uploaded voices are kept, `serve.voices.dir`; `None` keeps them in memory.
     pub voices_dir: Option<PathBuf>,
-    /// Where voices lie that clients may use and not change, `serve.voices.precomputed-dir`.
-    pub precomputed_dir: Option<PathBuf>,
 }
 
 /// What all handlers share.
@@ -110,11 +109,14 @@ const CHAT: &str = "/v1/chat/completions";
 const OPENAPI: &str = "/openapi.json";
 
 /// The routes over the graph of a door. All of them exist; those that the graph does not bind answer 404.
-pub fn routes(door: &Door, config: Config) -> Router {
+///
+/// # Errors
+/// The folder of uploaded voices cannot be made or read.
+pub fn routes(door: &Door, config: Config) -> std::io::Result<Router> {
     let ends = Ends::of(door.graph.plan());
     let name: Arc<str> = door.graph.plan().name.as_str().into();
     crate::metrics::describe(&name);
-    let voices = Voices::open(&config);
+    let voices = Voices::open(config.voices_dir.as_deref(), &config.limits)?;
     let api: Api = Arc::new(Shared {
         graph: door.graph.clone(),
         clock: door.clock.clone(),
@@ -125,7 +127,7 @@ pub fn routes(door: &Door, config: Config) -> Router {
         voices,
         name,
     });
-    Router::new()
+    Ok(Router::new()
         .route(SPEECH, post(speech::speak))
         .route(SPEECH_BATCH, post(speech::batch::speak))
         .route(SPEECH_STREAM, get(speech::socket::open))
@@ -137,5 +139,5 @@ pub fn routes(door: &Door, config: Config) -> Router {
         .route(OPENAPI, get(openapi::document))
         // Each route has a limit of its own.
         .layer(DefaultBodyLimit::disable())
-        .with_state(api)
+        .with_state(api))
 }

@@ -11,7 +11,7 @@ use crate::door::HttpError;
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
 /// Echoes or makes `x-request-id`, counts the response, and gives refused methods the body of an error.
-pub(crate) async fn observe(request: Request, next: Next) -> Response {
+pub async fn observe(request: Request, next: Next) -> Response {
     let id = request.headers().get(REQUEST_ID).filter(|v| v.len() <= 128).cloned().unwrap_or_else(|| {
         let mut bytes = [0; 16];
         // Without a source of randomness an id is still an id.

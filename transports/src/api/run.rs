@@ -18,6 +18,8 @@ pub(super) enum Role {
     Audio,
     Text,
     Events,
+    /// Closed at once, so that nothing is made for it.
+    Unwanted,
     /// Read so that it holds nobody up.
     Other,
 }
@@ -125,7 +127,14 @@ impl Run {
         let mut session = graph.open().map_err(|e| refused(&e))?;
         let names: Vec<String> = session.outputs().map(str::to_owned).collect();
         let role = |n: &String| roles.iter().find(|(r, _)| *r == Some(n)).map_or(Role::Other, |(_, role)| *role);
-        let outs = names.iter().filter_map(|n| Some((role(n), session.output(n)?))).collect();
+        let mut outs = Vec::new();
+        for name in &names {
+            match (role(name), session.output(name)) {
+                (Role::Unwanted, out) => drop(out),
+                (role, Some(out)) => outs.push((role, out)),
+                (_, None) => {}
+            }
+        }
         Ok(Self { session, outs, feeder: None, clock: clock.clone(), wait })
     }
     /// Takes an input.

@@ -32,7 +32,7 @@ impl HttpError {
     }
     /// 503: later, perhaps.
     pub fn unavailable(message: impl Into<String>) -> Self {
-        Self { status: StatusCode::SERVICE_UNAVAILABLE, message: message.into(), param: None }
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, message)
     }
     /// 404 of a route that the graph does not bind.
     pub fn not_bound(name: &str) -> Self {

@@ -63,7 +63,7 @@ impl Gate {
 }
 
 /// The subprotocols that a client offers.
-pub(super) fn protocols(headers: &HeaderMap) -> Vec<String> {
+pub(crate) fn protocols(headers: &HeaderMap) -> Vec<String> {
     let lists = headers.get_all(SEC_WEBSOCKET_PROTOCOL).iter().filter_map(|v| v.to_str().ok());
     lists.flat_map(|l| l.split(',')).map(|p| p.trim().to_owned()).filter(|p| !p.is_empty()).collect()
 }

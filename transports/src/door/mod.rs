@@ -23,6 +23,7 @@ use omni_flow::{Clock, Graph, Mode};
 use serde_json::{Value, json};
 
 pub use error::HttpError;
+pub(crate) use gate::protocols;
 pub use gate::{Gate, GateError};
 pub use listen::{SEND_BUFFER, listen};
 use query::Query;

@@ -19,6 +19,7 @@ use super::run::Fail;
 use super::{Api, SPEECH, audio, fields, stream};
 use crate::door::HttpError;
 use make::Making;
+pub(super) use request::STOCK;
 use request::{Mode, Speak};
 use usage::Usage;
 

@@ -31,7 +31,7 @@ pub(in crate::api) struct Speak {
 }
 
 /// Names of the stock API's voices: clients that must name one mean the graph's own.
-const STOCK: [&str; 14] = [
+pub(in crate::api) const STOCK: [&str; 14] = [
     "default", "alloy", "ash", "ballad", "cedar", "coral", "echo", "fable", "marin", "nova", "onyx", "sage", "shimmer",
     "verse",
 ];
@@ -133,7 +133,10 @@ impl Speak {
         })
     }
     /// What can be told of it before anything is made.
-    fn checked(self, ends: &Speech) -> Result<Self, HttpError> {
+    ///
+    /// # Errors
+    /// 400.
+    pub(in crate::api) fn checked(self, ends: &Speech) -> Result<Self, HttpError> {
         if self.mode != Mode::Whole {
             audio::streams(self.format, "response_format")?;
             if self.speed != 1.0 {

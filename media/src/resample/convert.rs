@@ -1,6 +1,6 @@
 //! Interleaved audio of one rate and channel count as that of another, as a stream.
 
-use omni_flow_media::resample::{Quality, ResampleError, Resampler};
+use super::{Quality, ResampleError, Resampler};
 
 /// A converter. The channels are mixed first: to one by the mean, from one by repetition, else over one.
 pub struct Convert {
