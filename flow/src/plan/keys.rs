@@ -73,7 +73,7 @@ const SECTION_KEYS: &[(&str, Shape)] = &[
     ("session.max-utterance", Time),
     ("session.capabilities", Any),
     ("serve.listen", Text),
-    ("serve.routes", Any),
+    ("serve.routes", List),
     ("serve.allow-anonymous", Flag),
     ("serve.api-keys", List),
     ("serve.allowed-origins", List),

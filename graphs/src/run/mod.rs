@@ -29,7 +29,7 @@ use tokio::task::JoinSet;
 use crate::cli::RunArgs;
 use crate::failure::Failure;
 use crate::{load, output, serve};
-pub use abort::timeout as abort_timeout;
+pub use abort::{output_timeout, timeout as abort_timeout};
 use ends::End;
 use feed::Feeder;
 use report::Report;

@@ -12,22 +12,24 @@ use std::time::Instant;
 
 use anyhow::{Context as _, anyhow};
 use omni_flow::{Client, Engine, Graph, GraphFile, Plan};
+use omni_flow_transports::api;
 use omni_flow_transports::door::{self, Door};
 use omni_flow_transports::realtime::config::capability::Capabilities;
 use omni_flow_transports::realtime::host::{Ends, Host, facts};
-use omni_flow_transports::serve::{Address, App, Listener, Metrics, Settings, SettingsError, Shield, Tls};
+use omni_flow_transports::serve::{Address, App, Listener, Metrics, Settings, SettingsError, Shield, Tls, routes};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use crate::cli::RunArgs;
 use crate::failure::Failure;
-use crate::run::{Stop, abort_timeout, say, summary};
+use crate::run::{Stop, abort_timeout, output_timeout, say, summary};
 
 /// A graph that is to be served, and how.
 pub struct Job {
     plan: Plan,
     settings: Settings,
-    capabilities: Capabilities,
+    /// What can be done in a conversation; `None` if there are none.
+    capabilities: Option<Capabilities>,
     tls: Option<Tls>,
     args: RunArgs,
 }
@@ -41,12 +43,20 @@ pub fn wanted(args: &RunArgs, plan: &Plan) -> bool {
 
 /// Everything that can be wrong before a model is loaded.
 pub fn prepare(args: &RunArgs, plan: Plan, file: &GraphFile) -> Result<Job, Failure> {
-    let settings = Settings::of(file, &plan, args.listen.as_deref()).map_err(|e| match &e {
+    let mut settings = Settings::of(file, &plan, args.listen.as_deref()).map_err(|e| match &e {
         SettingsError::Open(_) => Failure::usage(e.to_string(), "or listen on 127.0.0.1 only"),
         _ => Failure::usage(e.to_string(), ""),
     })?;
-    if let Err(e) = Ends::of(&plan) {
-        return Err(Failure::usage(format!("`{}` cannot be served: {e}", plan.name), "or run it with --input FILE"));
+    let answers = api::Ends::of(&plan).any();
+    let talks = match Ends::of(&plan) {
+        Ok(_) => settings.realtime,
+        Err(e) if !answers => {
+            return Err(Failure::usage(format!("`{}` cannot be served: {e}", plan.name), "or run it with --input FILE"));
+        }
+        Err(_) => false,
+    };
+    if let Some(limit) = output_timeout()? {
+        settings.api.limits.output_wait = limit;
     }
     let tls = match (&args.tls_cert, &args.tls_key) {
         (Some(cert), Some(key)) => Some(Tls::files(cert, key)),
@@ -54,7 +64,8 @@ pub fn prepare(args: &RunArgs, plan: Plan, file: &GraphFile) -> Result<Job, Fail
         _ => None,
     };
     let tls = tls.transpose().map_err(|e| Failure::usage(e.to_string(), "give --tls-cert and --tls-key PEM files"))?;
-    let capabilities = facts(&plan, file).map_err(|e| Failure::usage(e.to_string(), ""))?;
+    let capabilities =
+        talks.then(|| facts(&plan, file)).transpose().map_err(|e| Failure::usage(e.to_string(), ""))?;
     Ok(Job { plan, settings, capabilities, tls, args: args.clone() })
 }
 
@@ -85,24 +96,26 @@ pub async fn go(job: Job) -> Result<(), Failure> {
         () = stop.asked(1) => return Err(Failure::Interrupted),
         started = engine.start(plan) => started.map_err(anyhow::Error::from)?,
     };
-    let host = host(&engine, &graph, &settings, capabilities)?;
-    let router = door::router(Door {
+    let host = capabilities.map(|can| host(&engine, &graph, &settings, can)).transpose()?;
+    let door = Door {
         graph: graph.clone(),
         clock: engine.clock().clone(),
-        host: Some(host.clone()),
+        host: host.clone(),
         model: graph.plan().name.clone(),
         gate,
         limits: settings.socket,
-    });
-    let router = router.merge(door::page());
-    let router = if settings.metrics == Metrics::Beside { router.merge(scrape) } else { router };
+    };
+    let router = routes(door, &settings, scrape).context("the folder of voices cannot be used")?;
     app.ready(router, halted.clone());
-    told::ready(&args, &graph, at, secure, fingerprint.as_deref(), began.elapsed());
+    told::ready(&args, &graph, (at, host.is_some()), secure, fingerprint.as_deref(), began.elapsed());
     stop.asked(1).await;
     let _ = halt.send(true);
     told::stopping(&args, settings.drain);
     let drained = async {
-        let drained = host.drain(settings.drain).await;
+        let drained = match &host {
+            Some(host) => host.drain(settings.drain).await,
+            None => true,
+        };
         // What is left are requests that are being answered.
         let _ = tokio::time::timeout(settings.drain, async { while servers.join_next().await.is_some() {} }).await;
         drained

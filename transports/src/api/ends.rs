@@ -62,6 +62,10 @@ pub struct Chat {
 }
 
 impl Ends {
+    /// Whether there is anything that requests can be answered with.
+    pub fn any(&self) -> bool {
+        self.speech.is_some() || self.transcription.is_some() || self.chat.is_some()
+    }
     /// The ends of a plan.
     pub fn of(plan: &Plan) -> Self {
         if plan.session.mode != Mode::Turn {

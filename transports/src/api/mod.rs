@@ -72,7 +72,7 @@ impl Shared {
     }
     /// Whether the file lets a route be served, if the graph can.
     fn allowed(&self, path: &str) -> bool {
-        let short = |p: &str| p.trim_start_matches('/').trim_start_matches("v1/").trim_end_matches('/').to_owned();
+        let path = if path == VOICE { VOICES } else { path };
         match &self.config.only {
             None => path != TRANSLATIONS,
             Some(only) => only.iter().any(|o| short(o) == short(path)),
@@ -107,6 +107,15 @@ const TRANSCRIPTIONS: &str = "/v1/audio/transcriptions";
 const TRANSLATIONS: &str = "/v1/audio/translations";
 const CHAT: &str = "/v1/chat/completions";
 const OPENAPI: &str = "/openapi.json";
+
+/// The paths that `serve.routes` may name; `/v1/realtime` and `/v1/duplex` beside them.
+pub const ROUTES: [&str; 7] = [SPEECH, SPEECH_BATCH, SPEECH_STREAM, VOICES, TRANSCRIPTIONS, TRANSLATIONS, CHAT];
+
+/// A path as `serve.routes` may write it: `audio/speech` for `/v1/audio/speech`.
+pub fn short(path: &str) -> &str {
+    let path = path.trim_matches('/');
+    path.strip_prefix("v1/").unwrap_or(path)
+}
 
 /// The routes over the graph of a door. All of them exist; those that the graph does not bind answer 404.
 ///

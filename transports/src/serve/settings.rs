@@ -5,6 +5,7 @@ use std::time::Duration;
 use omni_flow::{GraphFile, Plan, SecretError};
 
 use super::listen::{Address, AddressError};
+use crate::api;
 use crate::door::{self, Gate};
 use crate::realtime::config::Defaults;
 use crate::realtime::host;
@@ -28,6 +29,9 @@ pub enum SettingsError {
         /// What is wrong with it.
         error: AddressError,
     },
+    /// A route that there is not.
+    #[error("serve.routes: `{0}` is no route that can be chosen; there are {known}", known = known())]
+    Route(String),
     /// Everybody on the network could come in.
     #[error(
         "{0} can be reached from other machines, and no API key is set: list keys under `serve.api-keys` as \
@@ -62,6 +66,10 @@ pub struct Settings {
     pub defaults: Defaults,
     /// Limits of one socket.
     pub socket: door::Limits,
+    /// Whether it may be talked with over the Realtime protocol, if it can.
+    pub realtime: bool,
+    /// The routes over HTTP.
+    pub api: api::Config,
     /// How long answers under way may go on after the wish to stop.
     pub drain: Duration,
     /// The longest that the connection of a reader who has stopped reading is kept.
@@ -102,7 +110,21 @@ impl Settings {
         set(&mut socket.ping, file.duration("serve.realtime.ping"));
         set(&mut socket.missed, file.count("serve.realtime.missed-pongs").map(|n| n.try_into().unwrap_or(u32::MAX)));
         set(&mut socket.write, write_stall);
+        let only = routes(file)?;
+        let realtime = only.as_ref().is_none_or(|o| o.iter().any(|r| REALTIME.contains(&api::short(r))));
+        let voices = plan.nodes.iter().filter_map(|n| file.text(&format!("nodes.{}.voice", n.name)));
+        let mut voices: Vec<String> = voices.map(str::to_owned).collect();
+        voices.sort();
+        voices.dedup();
+        let api = api::Config {
+            limits: api_limits(file),
+            only,
+            voices,
+            voices_dir: file.text("serve.voices.dir").map(|dir| file.folder().join(dir)),
+        };
         Ok(Self {
+            realtime,
+            api,
             listen,
             metrics,
             gate,
@@ -113,6 +135,42 @@ impl Settings {
             write_stall: write_stall.unwrap_or(door::Limits::default().write),
         })
     }
+}
+
+const REALTIME: [&str; 2] = ["realtime", "duplex"];
+
+fn known() -> String {
+    let all: Vec<&str> = REALTIME.into_iter().chain(api::ROUTES.iter().map(|r| api::short(r))).collect();
+    all.join(", ")
+}
+
+/// `serve.routes`.
+fn routes(file: &GraphFile) -> Result<Option<Vec<String>>, SettingsError> {
+    if file.get("serve.routes").is_none() {
+        return Ok(None);
+    }
+    let all = file.texts("serve.routes");
+    let there = |r: &str| REALTIME.contains(&api::short(r)) || api::ROUTES.iter().any(|k| api::short(k) == api::short(r));
+    match all.iter().find(|r| !there(r)) {
+        Some(other) => Err(SettingsError::Route((*other).to_owned())),
+        None => Ok(Some(all.into_iter().map(str::to_owned).collect())),
+    }
+}
+
+fn api_limits(file: &GraphFile) -> api::Limits {
+    let mut l = api::Limits::default();
+    set(&mut l.write_stall, file.duration("serve.write-stall"));
+    set(&mut l.instructions_chars, file.count("serve.speech.max-instructions-chars").map(size));
+    set(&mut l.batch_items, file.count("serve.speech.batch-max-items").map(size));
+    set(&mut l.ws_first_message, file.duration("serve.speech-ws.first-message"));
+    set(&mut l.ws_idle, file.duration("serve.speech-ws.idle"));
+    set(&mut l.ws_config_bytes, file.bytes("serve.speech-ws.max-config-bytes").map(size));
+    set(&mut l.ws_message_bytes, file.bytes("serve.speech-ws.max-message-bytes").map(size));
+    set(&mut l.voice_bytes, file.bytes("serve.voices.max-bytes").map(size));
+    set(&mut l.voices, file.count("serve.voices.max-uploaded").map(size));
+    l.voices_immutable = file.text("serve.voices.policy") == Some("immutable");
+    set(&mut l.transcription_bytes, file.bytes("serve.transcriptions.max-bytes").map(size));
+    l
 }
 
 fn host_limits(file: &GraphFile, plan: &Plan) -> host::Limits {

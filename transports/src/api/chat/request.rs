@@ -42,7 +42,11 @@ impl Asked {
         match map.remove("extra_body") {
             None | Some(Value::Null) => {}
             // What stands beside it wins.
-            Some(Value::Object(more)) => more.into_iter().for_each(|(k, v)| drop(map.entry(k).or_insert(v))),
+            Some(Value::Object(more)) => {
+                for (key, value) in more {
+                    map.entry(key).or_insert(value);
+                }
+            }
             Some(_) => return Err(bad("extra_body", "must be an object")),
         }
         let f = Fields(&map);
