@@ -51,7 +51,10 @@ pub fn prepare(args: &RunArgs, plan: Plan, file: &GraphFile) -> Result<Job, Fail
     let talks = match Ends::of(&plan) {
         Ok(_) => settings.realtime,
         Err(e) if !answers => {
-            return Err(Failure::usage(format!("`{}` cannot be served: {e}", plan.name), "or run it with --input FILE"));
+            return Err(Failure::usage(
+                format!("`{}` cannot be served: {e}", plan.name),
+                "or run it with --input FILE",
+            ));
         }
         Err(_) => false,
     };
@@ -64,8 +67,7 @@ pub fn prepare(args: &RunArgs, plan: Plan, file: &GraphFile) -> Result<Job, Fail
         _ => None,
     };
     let tls = tls.transpose().map_err(|e| Failure::usage(e.to_string(), "give --tls-cert and --tls-key PEM files"))?;
-    let capabilities =
-        talks.then(|| facts(&plan, file)).transpose().map_err(|e| Failure::usage(e.to_string(), ""))?;
+    let capabilities = talks.then(|| facts(&plan, file)).transpose().map_err(|e| Failure::usage(e.to_string(), ""))?;
     Ok(Job { plan, settings, capabilities, tls, args: args.clone() })
 }
 

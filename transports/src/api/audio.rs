@@ -138,11 +138,8 @@ pub(super) async fn clip(
 ) -> Result<(Vec<u8>, usize), Fail> {
     let work = tokio::task::spawn_blocking(move || {
         let channels = usize::from(channels);
-        let samples = if speed == 1.0 {
-            samples
-        } else {
-            omni_flow_media::stretch::stretch(&samples, channels, rate, speed)
-        };
+        let samples =
+            if speed == 1.0 { samples } else { omni_flow_media::stretch::stretch(&samples, channels, rate, speed) };
         (format.encode(&samples, rate, channels), samples.len() / channels.max(1))
     });
     match work.await {

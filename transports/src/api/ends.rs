@@ -139,13 +139,15 @@ mod tests {
 
     #[test]
     fn a_graph_serves_what_its_ends_are_for() {
-        let relay = |a: &str, kind: &str, b: &str| format!("{}  {b}: {{ use: session.out, in: {a} }}\n", input(a, kind));
+        let relay =
+            |a: &str, kind: &str, b: &str| format!("{}  {b}: {{ use: session.out, in: {a} }}\n", input(a, kind));
         let audio = "audio: { rate: 8000 }";
         let echo = ends(&relay("mic", audio, "speaker"));
         assert_eq!(echo, Ends::default());
         let text = ends(&relay("text", "kind: text", "said"));
         assert!(text.chat.as_ref().is_some_and(|c| !c.prompts && c.speaker.is_none()) && text.speech.is_none());
-        let both = relay("mic", audio, "speaker") + &input("text", "kind: text") + "  log: { use: session.out, in: text }\n";
+        let both =
+            relay("mic", audio, "speaker") + &input("text", "kind: text") + "  log: { use: session.out, in: text }\n";
         let both = ends(&both);
         assert!(both.speech.is_none(), "its audio is part of an answer");
         assert_eq!(both.chat.unwrap().speaker.as_deref(), Some("speaker"));

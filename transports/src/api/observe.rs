@@ -1,10 +1,10 @@
 //! What every response has: a request id, and a place in the counters.
 
 use axum::extract::{MatchedPath, Request};
+use axum::http::StatusCode;
 use axum::http::{HeaderName, HeaderValue};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
-use axum::http::StatusCode;
 
 use crate::door::HttpError;
 

@@ -29,7 +29,13 @@ const JSON: &str = "application/json";
 const FORM: &str = "multipart/form-data";
 
 const ROUTES: [Route; 18] = [
-    route("post", SPEECH, "Text to speech: a clip, a raw stream, or a stream of events", Some((JSON, "Speech")), "audio/*"),
+    route(
+        "post",
+        SPEECH,
+        "Text to speech: a clip, a raw stream, or a stream of events",
+        Some((JSON, "Speech")),
+        "audio/*",
+    ),
     route("post", SPEECH_BATCH, "Several clips in one request", Some((JSON, "SpeechBatch")), JSON),
     route("get", SPEECH_STREAM, "WebSocket: text in pieces, speech unit by unit", None, ""),
     route("get", VOICES, "Voices that can be asked for", None, JSON),
@@ -72,11 +78,15 @@ fn describe(model: &str, bound: impl Fn(&str) -> bool) -> Value {
             kind => json!({"200": {"description": "the answer", "content": {kind: {}}}}),
         };
         let mut operation = json!({"summary": r.summary, "responses": ok, "x-omni-flow-bound": bound(r.path)});
-        for (status, text) in [("400", "the request is wrong"), ("401", "an API key is needed"), ("404", "there is no such thing here")] {
+        for (status, text) in
+            [("400", "the request is wrong"), ("401", "an API key is needed"), ("404", "there is no such thing here")]
+        {
             operation["responses"][status] = error(text);
         }
         if r.body.is_some() {
-            for (status, text) in [("413", "the body is too large"), ("429", "all places are taken"), ("500", "the graph failed")] {
+            for (status, text) in
+                [("413", "the body is too large"), ("429", "all places are taken"), ("500", "the graph failed")]
+            {
                 operation["responses"][status] = error(text);
             }
         }
@@ -117,9 +127,7 @@ fn schemas() -> Value {
         "task_type": words(&["CustomVoice", "VoiceDesign", "Base"]), "seed": {"type": "integer"},
         "max_new_tokens": whole(1), "initial_codec_chunk_frames": whole(0), "extra_params": {"type": "object"},
     });
-    let object = |required: &[&str], properties: Value| {
-        json!({"type": "object", "required": required, "properties": properties})
-    };
+    let object = |required: &[&str], properties: Value| json!({"type": "object", "required": required, "properties": properties});
     let mut batch = speech.clone();
     batch["items"] = json!({"type": "array", "minItems": 1, "items": {"$ref": "#/components/schemas/Speech"}});
     let error = json!({"error": object(&["message", "type", "code"], json!({"message": text(), "type": text(),

@@ -5,9 +5,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use axum::http::StatusCode;
-use omni_flow::{
-    Clock, ErrorKind, Event, Graph, In, Input, OpenError, Payload, RunError, Session, Stamp, Terminal,
-};
+use omni_flow::{Clock, ErrorKind, Event, Graph, In, Input, OpenError, Payload, RunError, Session, Stamp, Terminal};
 use tokio::task::JoinHandle;
 
 use crate::door::HttpError;
@@ -47,11 +45,10 @@ impl Fail {
     pub(super) fn http(&self) -> HttpError {
         match self {
             Self::Graph(e) => match e.kind() {
-                ErrorKind::InputTimeout | ErrorKind::Idle => {
-                    HttpError::new(StatusCode::GATEWAY_TIMEOUT, e.to_string())
-                }
+                ErrorKind::InputTimeout | ErrorKind::Idle => HttpError::new(StatusCode::GATEWAY_TIMEOUT, e.to_string()),
                 ErrorKind::Aborted => {
-                    HttpError::new(StatusCode::SERVICE_UNAVAILABLE, "the request was ended by the server").retry_after(1)
+                    HttpError::new(StatusCode::SERVICE_UNAVAILABLE, "the request was ended by the server")
+                        .retry_after(1)
                 }
                 ErrorKind::Exhausted => HttpError::new(StatusCode::TOO_MANY_REQUESTS, e.to_string()).retry_after(1),
                 _ => HttpError::internal(e.to_string()),

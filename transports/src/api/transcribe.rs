@@ -127,8 +127,7 @@ async fn begin(
 ) -> Result<(Asked, Hearing), HttpError> {
     let limits = &api.config.limits;
     let form = form::open(&api.clock, request).await?;
-    let mut form =
-        form::read(&api.clock, form, "file", limits.transcription_bytes, TEXTS, limits.body_pause).await?;
+    let mut form = form::read(&api.clock, form, "file", limits.transcription_bytes, TEXTS, limits.body_pause).await?;
     let asked = Asked::of(api, &mut form, task)?;
     let file = form.file.take().ok_or_else(|| HttpError::bad("`file` is missing").about("file"))?;
     // Looked into before a session is opened, on a thread for such work.
@@ -255,9 +254,8 @@ async fn whole(asked: Asked, mut hearing: Hearing, job: Job) -> Result<Response,
         Format::Vtt => plain("text/vtt", subtitles(segments, true)),
         Format::Verbose => {
             let numbered = segments.iter().enumerate();
-            let all: Vec<Value> = numbered
-                .map(|(id, s)| json!({"id": id, "start": s.start, "end": s.end, "text": s.text}))
-                .collect();
+            let all: Vec<Value> =
+                numbered.map(|(id, s)| json!({"id": id, "start": s.start, "end": s.end, "text": s.text})).collect();
             // Undetermined, if nobody has said it: ISO 639-2.
             let language = asked.language.as_deref().unwrap_or("und");
             Json(json!({"task": asked.task, "language": language, "duration": seconds, "text": text, "segments": all,

@@ -99,7 +99,10 @@ impl Voices {
         let known = self.known.lock();
         let there = known.contains_key(name);
         if there && self.limits.voices_immutable {
-            return Err(HttpError::new(StatusCode::CONFLICT, format!("voice `{name}` exists and cannot be overwritten")));
+            return Err(HttpError::new(
+                StatusCode::CONFLICT,
+                format!("voice `{name}` exists and cannot be overwritten"),
+            ));
         }
         if !there && known.len() >= self.limits.voices {
             let message = format!("there are {} uploaded voices, as many as may be; delete one first", known.len());
@@ -293,7 +296,8 @@ pub(super) async fn upload(State(api): State<Api>, request: Request) -> Result<J
     let form: Multipart = form::open(&api.clock, request).await?;
     let read = form::read(&api.clock, form, "audio_sample", limits.voice_bytes, TEXTS, limits.body_pause).await;
     // The contract has 400 for a recording that is too large, too.
-    let form = read.map_err(|e| if e.status() == StatusCode::PAYLOAD_TOO_LARGE { HttpError::bad(e.message()) } else { e })?;
+    let form =
+        read.map_err(|e| if e.status() == StatusCode::PAYLOAD_TOO_LARGE { HttpError::bad(e.message()) } else { e })?;
     let mut up = Upload::of(form)?;
     api.voices.room(&up.name, up.sound.len())?;
     let bytes = std::mem::take(&mut up.sound);

@@ -150,7 +150,8 @@ fn routes(file: &GraphFile) -> Result<Option<Vec<String>>, SettingsError> {
         return Ok(None);
     }
     let all = file.texts("serve.routes");
-    let there = |r: &str| REALTIME.contains(&api::short(r)) || api::ROUTES.iter().any(|k| api::short(k) == api::short(r));
+    let there =
+        |r: &str| REALTIME.contains(&api::short(r)) || api::ROUTES.iter().any(|k| api::short(k) == api::short(r));
     match all.iter().find(|r| !there(r)) {
         Some(other) => Err(SettingsError::Route((*other).to_owned())),
         None => Ok(Some(all.into_iter().map(str::to_owned).collect())),

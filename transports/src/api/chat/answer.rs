@@ -20,7 +20,12 @@ pub(super) enum Part {
     /// Interleaved samples.
     Audio(Vec<f32>),
     /// More of a call: its number, its id and name where it begins, and more of its arguments.
-    Call { index: u64, id: Option<String>, name: Option<String>, arguments: String },
+    Call {
+        index: u64,
+        id: Option<String>,
+        name: Option<String>,
+        arguments: String,
+    },
 }
 
 /// A running answer. Dropped, its session is aborted.
@@ -36,6 +41,8 @@ pub(super) struct Answer {
     /// Calls that have begun, with the arguments that were given out.
     calls: Vec<u64>,
     reason: Option<String>,
+    /// Why the model gave up. Outputs are not ordered among each other: what it said before is on its way.
+    failed: Option<Fail>,
     usage: Option<Value>,
     prompt_words: u64,
     text_words: String,
@@ -71,6 +78,7 @@ impl Answer {
             ready: VecDeque::new(),
             calls: Vec::new(),
             reason: None,
+            failed: None,
             usage: None,
             prompt_words: asked.words,
             text_words: String::new(),
@@ -94,7 +102,9 @@ impl Answer {
             if let Some(part) = self.ready.pop_front() {
                 return Ok(Some(part));
             }
-            let Some((role, _, payload)) = self.run.next().await? else { return Ok(None) };
+            let Some((role, _, payload)) = self.run.next().await? else {
+                return self.failed.take().map_or(Ok(None), Err);
+            };
             match (role, payload) {
                 (Role::Text, Payload::Text(text)) if !text.is_empty() => {
                     self.at(0);
@@ -116,7 +126,7 @@ impl Answer {
                     }
                 }
                 (Role::Events, Payload::Signal(Signal::Named { name, data })) => {
-                    self.event(&name, &serde_json::from_str(&data).unwrap_or_default())?;
+                    self.event(&name, &serde_json::from_str(&data).unwrap_or_default());
                 }
                 _ => {}
             }
@@ -125,7 +135,7 @@ impl Answer {
     fn at(&mut self, which: usize) {
         self.first[which].get_or_insert(self.clock.now().since(self.begun));
     }
-    fn event(&mut self, name: &str, data: &Value) -> Result<(), Fail> {
+    fn event(&mut self, name: &str, data: &Value) {
         let text = |key: &str| data.get(key).and_then(Value::as_str).map(str::to_owned);
         match name {
             "chat.call" => {
@@ -134,8 +144,7 @@ impl Answer {
                     // A call that cannot be carried out is what the model said, no more.
                     let words = text("arguments").unwrap_or_default();
                     self.text_words.push_str(&words);
-                    self.ready.push_back(Part::Text(words));
-                    return Ok(());
+                    return self.ready.push_back(Part::Text(words));
                 }
                 let begins = !self.calls.contains(&index);
                 let more = text("arguments_delta");
@@ -152,10 +161,9 @@ impl Answer {
                 self.reason = text("finish_reason");
                 self.usage = data.get("usage").filter(|u| u.is_object()).cloned();
             }
-            "chat.failed" => return Err(failed(&text("code").unwrap_or_default(), text("message"))),
+            "chat.failed" => self.failed = Some(failed(&text("code").unwrap_or_default(), text("message"))),
             _ => {}
         }
-        Ok(())
     }
     /// Why it ended: `stop`, `length` or `tool_calls`.
     pub(super) fn reason(&self) -> String {
@@ -186,7 +194,9 @@ impl Answer {
 fn failed(code: &str, message: Option<String>) -> Fail {
     let message = message.unwrap_or_else(|| "the answer failed".to_owned());
     Fail::Refused(match code {
-        "invalid_prompt" | "context_too_long" | "template_failed" | "refused" => HttpError::bad(message).about("messages"),
+        "invalid_prompt" | "context_too_long" | "template_failed" | "refused" => {
+            HttpError::bad(message).about("messages")
+        }
         "rate_limited" => HttpError::new(StatusCode::TOO_MANY_REQUESTS, message).retry_after(1),
         "timeout" => HttpError::new(StatusCode::GATEWAY_TIMEOUT, message),
         "unreachable" | "unauthorized" | "not_found" => HttpError::unavailable(message),
@@ -201,6 +211,9 @@ mod tests {
     #[test]
     fn a_model_that_fails_has_a_status() {
         let status = |code| failed(code, None).http().status().as_u16();
-        assert_eq!(["context_too_long", "rate_limited", "timeout", "unreachable", "model_failed"].map(status), [400, 429, 504, 503, 500]);
+        assert_eq!(
+            ["context_too_long", "rate_limited", "timeout", "unreachable", "model_failed"].map(status),
+            [400, 429, 504, 503, 500]
+        );
     }
 }

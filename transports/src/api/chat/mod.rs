@@ -37,7 +37,11 @@ pub(super) async fn complete(State(api): State<Api>, request: Request) -> Result
         job.speaks(&ends.node, asked.stream, false);
     }
     let head = Head::new(&api);
-    if asked.stream { stream::send(&api, asked, answer, head, job).await } else { whole::make(asked, answer, head, job).await }
+    if asked.stream {
+        stream::send(&api, asked, answer, head, job).await
+    } else {
+        whole::make(asked, answer, head, job).await
+    }
 }
 
 fn refused<T>(job: Job, e: HttpError) -> Result<T, HttpError> {

@@ -89,7 +89,8 @@ impl Asked {
             Payload::Signal(Signal::Named { name: "chat.prompt".into(), data: prompt.to_string().into() })
         } else {
             let last = messages.iter().rev().find(|m| m["role"] == "user").and_then(|m| m["content"].as_str());
-            let last = last.filter(|t| !t.trim().is_empty()).ok_or_else(|| bad("messages", "hold nothing to answer"))?;
+            let last =
+                last.filter(|t| !t.trim().is_empty()).ok_or_else(|| bad("messages", "hold nothing to answer"))?;
             Payload::Text(last.to_owned().into())
         };
         Ok(Self {
@@ -125,7 +126,8 @@ fn voice(api: &Shared, voice: Option<&Value>) -> Result<(), HttpError> {
 
 /// The conversation, with its contents as text.
 fn messages(f: Fields<'_>) -> Result<Vec<Value>, HttpError> {
-    let list = f.list("messages")?.filter(|l| !l.is_empty()).ok_or_else(|| bad("messages", "must be a list of messages"))?;
+    let list =
+        f.list("messages")?.filter(|l| !l.is_empty()).ok_or_else(|| bad("messages", "must be a list of messages"))?;
     let mut out = Vec::with_capacity(list.len());
     for (i, message) in list.iter().enumerate() {
         let at = format!("messages[{i}]");
@@ -142,7 +144,10 @@ fn messages(f: Fields<'_>) -> Result<Vec<Value>, HttpError> {
                 c["id"].is_string() && c["function"]["name"].is_string() && c["function"]["arguments"].is_string()
             };
             if role != "assistant" || !calls.as_array().is_some_and(|l| l.iter().all(shaped)) {
-                return Err(bad(&format!("{at}.tool_calls"), "must be calls of an assistant: `id`, `function.name` and `function.arguments`"));
+                return Err(bad(
+                    &format!("{at}.tool_calls"),
+                    "must be calls of an assistant: `id`, `function.name` and `function.arguments`",
+                ));
             }
             told["tool_calls"] = calls.clone();
         }
@@ -212,7 +217,8 @@ fn prompt(f: Fields<'_>, messages: Vec<Value>, audio: bool, voice: Option<Value>
         prompt["stop"] = list.into();
     }
     if let Some(tools) = f.list("tools")? {
-        let named = |t: &Value| t["type"] == "function" && t["function"]["name"].as_str().is_some_and(|n| !n.is_empty());
+        let named =
+            |t: &Value| t["type"] == "function" && t["function"]["name"].as_str().is_some_and(|n| !n.is_empty());
         if !tools.iter().all(named) {
             return Err(bad("tools", "must be functions with a name"));
         }

@@ -6,10 +6,10 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
+use super::Head;
 use super::answer::{Answer, Part};
 use super::request::Asked;
 use super::whole::metadata;
-use super::Head;
 use crate::api::job::Job;
 use crate::api::run::Fail;
 use crate::api::stream::{Writer, body};

@@ -76,9 +76,9 @@ async fn answered(asked: &Asked, mut answer: Answer, head: &Head, job: &mut Job)
         message["content"] = text.into();
     }
     if !calls.is_empty() {
-        let all = calls.into_values().map(|c| {
-            json!({"id": c.id, "type": "function", "function": {"name": c.name, "arguments": c.arguments}})
-        });
+        let all = calls
+            .into_values()
+            .map(|c| json!({"id": c.id, "type": "function", "function": {"name": c.name, "arguments": c.arguments}}));
         message["tool_calls"] = all.collect();
     }
     let choices = match sound {

@@ -4,10 +4,10 @@ use omni_flow::{Input, Payload, Signal};
 
 use super::request::Speak;
 use super::usage::Usage;
+use crate::api::Shared;
 use crate::api::audio::{Shape, clip as encode};
 use crate::api::job::Job;
 use crate::api::run::{Fail, Role, Run};
-use crate::api::Shared;
 use crate::door::HttpError;
 
 /// The session of one speech. Dropped, it is aborted.

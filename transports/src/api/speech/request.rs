@@ -165,7 +165,8 @@ fn voice(api: &Shared, f: Fields<'_>) -> Result<Option<String>, HttpError> {
         return Ok(Some(name.to_owned()));
     }
     let shown: String = name.chars().take(64).collect();
-    let some: Vec<String> = own.iter().cloned().chain(api.voices.names()).chain(["default".to_owned()]).take(8).collect();
+    let some: Vec<String> =
+        own.iter().cloned().chain(api.voices.names()).chain(["default".to_owned()]).take(8).collect();
     Err(HttpError::bad(format!("voice `{shown}` does not exist; there are {}", some.join(", "))).about(field))
 }
 

@@ -64,7 +64,8 @@ async fn serve(api: Api, ends: Speech, socket: WebSocket) {
     let (alive, gone) = mpsc::channel::<()>(1);
     let _reader = Owned::spawn(read(stream, tx, alive));
     let out = Out { sink, api: api.clone() };
-    let mut talk = Talk { api, ends, out, messages, gone, config: None, text: String::new(), utterance: 0, sentence: 0 };
+    let mut talk =
+        Talk { api, ends, out, messages, gone, config: None, text: String::new(), utterance: 0, sentence: 0 };
     let end = talk.run().await;
     if let End::Told(e) = &end {
         let _ = talk.out.event(&json!({"type": "error", "message": e.message()})).await;
@@ -194,8 +195,8 @@ impl Talk {
         if text.len() > limits.ws_config_bytes {
             return Err(HttpError::too_large(format!("the message is larger than {} bytes", limits.ws_config_bytes)));
         }
-        let value = serde_json::from_str::<Value>(&text)
-            .map_err(|e| HttpError::bad(format!("the message is no JSON: {e}")))?;
+        let value =
+            serde_json::from_str::<Value>(&text).map_err(|e| HttpError::bad(format!("the message is no JSON: {e}")))?;
         let Value::Object(map) = value else { return Err(HttpError::bad("a message must be a JSON object")) };
         let kind = map.get("type").and_then(Value::as_str).unwrap_or_default().to_owned();
         if kind != "session.config" && text.len() > limits.ws_message_bytes {
@@ -207,7 +208,8 @@ impl Talk {
         match kind.as_str() {
             "session.config" => Ok(Said::Config(map)),
             "input.text" => {
-                let text = Fields(&map).text("text")?.ok_or_else(|| HttpError::bad("`text` is missing").about("text"))?;
+                let text =
+                    Fields(&map).text("text")?.ok_or_else(|| HttpError::bad("`text` is missing").about("text"))?;
                 if self.text.len() + text.len() > limits.input_bytes {
                     let message = format!("more than {} bytes of text wait to be spoken", limits.input_bytes);
                     return Err(HttpError::bad(message).about("text"));
