@@ -129,7 +129,7 @@ mod tests {
 
     fn ends(nodes: &str) -> Ends {
         let file = format!("graph: g\nsession: {{ mode: turn }}\nnodes:\n{nodes}");
-        let plan = GraphFile::parse("g.yaml", file).unwrap().check(&Registry::base(), &CheckCx::default()).unwrap().0;
+        let plan = GraphFile::parse("g.yaml", &file).unwrap().check(&Registry::base(), &CheckCx::default()).unwrap().0;
         Ends::of(&plan)
     }
     /// Ends joined to ends: what a graph is by its kinds alone.

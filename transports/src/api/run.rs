@@ -101,6 +101,9 @@ impl Drop for Owned {
     }
 }
 
+/// A chunk of an output that plays a role; `None` when all of them have ended.
+type Next = Result<Option<(Role, Stamp, Payload)>, Fail>;
+
 /// A running session. Dropped, it is aborted at once.
 pub(super) struct Run {
     session: Session,
@@ -154,11 +157,11 @@ impl Run {
     ///
     /// # Cancel safety
     /// Dropped while waiting, nothing is lost.
-    pub(super) async fn next(&mut self) -> Result<Option<(Role, Stamp, Payload)>, Fail> {
+    pub(super) async fn next(&mut self) -> Next {
         let (clock, wait) = (self.clock.clone(), self.wait);
         clock.timeout(wait, poll_fn(|cx| self.poll(cx))).await.unwrap_or(Err(Fail::Late(wait)))
     }
-    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<(Role, Stamp, Payload)>, Fail>> {
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Next> {
         let mut i = 0;
         while i < self.outs.len() {
             let (role, out) = &mut self.outs[i];

@@ -143,9 +143,8 @@ impl Speak {
                 return Err(HttpError::bad("`speed` must be 1.0 in a stream").about("speed"));
             }
         }
-        match self.rate.or(ends.rate) {
-            Some(rate) => audio::takes(self.format, rate)?,
-            None => {}
+        if let Some(rate) = self.rate.or(ends.rate) {
+            audio::takes(self.format, rate)?;
         }
         Ok(self)
     }
