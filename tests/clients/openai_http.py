@@ -123,8 +123,8 @@ def chat(program):
         loud["audio"]["format"] = "pcm16"
         parts = [c.choices[0].delta for c in client.chat.completions.create(**loud, stream=True) if c.choices]
         audio = [d.audio for d in parts if getattr(d, "audio", None)]
-        assert "".join(a.get("transcript", "") for a in audio) == said
-        assert sum(len(base64.b64decode(a.get("data", ""))) for a in audio) > 20_000
+        assert "".join(getattr(a, "transcript", None) or "" for a in audio) == said
+        assert sum(len(base64.b64decode(getattr(a, "data", None) or "")) for a in audio) > 20_000
         image = [{"type": "image_url", "image_url": {"url": "https://example.com/a.png"}}]
         seen = dict(ask, messages=[{"role": "user", "content": image}])
         assert "image_url" in refused(openai.BadRequestError, lambda: client.chat.completions.create(**seen))
