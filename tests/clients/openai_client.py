@@ -3,36 +3,13 @@
 import asyncio
 import base64
 import json
-import pathlib
-import signal
-import subprocess
 import sys
-import wave
 
 import openai
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-# Nothing here is timed: a wait this long means that it will not happen.
-LONG = 120
-
-
-def recording():
-    """question.wav, as 16-bit PCM at 24 kHz, and its pieces of 20 ms."""
-    with wave.open(str(ROOT / "question.wav")) as file:
-        rate, data = file.getframerate(), file.readframes(file.getnframes())
-    samples = memoryview(data).cast("h")
-    count = len(samples) * 24_000 // rate
-    pcm = bytearray()
-    for i in range(count):
-        x = i * rate / 24_000
-        k = int(x)
-        a, b = samples[k], samples[min(k + 1, len(samples) - 1)]
-        pcm += int(a + (b - a) * (x - k)).to_bytes(2, "little", signed=True)
-    return bytes(pcm)
-
+from served import LONG, PIECE, recording, served
 
 SPEECH = recording()
-PIECE = 24_000 // 50 * 2
 
 
 class Session:
@@ -202,18 +179,6 @@ async def drive(url):
         print(f"ok  {check.__name__.replace('_', ' ')}", flush=True)
 
 
-def main():
-    command = [sys.argv[1], "run", str(ROOT / "graphs/voice-assistant.yaml"), "--listen", "127.0.0.1:0", "--json"]
-    server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-    try:
-        line = json.loads(server.stdout.readline() or "{}")
-        assert line.get("event") == "serving", line
-        asyncio.run(drive(line["url"]))
-        server.send_signal(signal.SIGINT)
-        assert server.wait(LONG) == 0, "it ends in order"
-    finally:
-        server.kill()
-
-
 if __name__ == "__main__":
-    main()
+    with served(sys.argv[1], "voice-assistant") as address:
+        asyncio.run(drive(address))

@@ -1,34 +1,20 @@
 """Drives served graphs over HTTP with the unmodified openai package. Usage: openai_http.py PATH_OF_omni-flow"""
 
 import base64
-import contextlib
 import json
-import pathlib
-import signal
-import subprocess
 import sys
 import time
 import urllib.request
 
 import openai
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-# Nothing here is timed: a wait this long means that it will not happen.
-LONG = 120
+from served import LONG, served
+
 TEXT = "Good morning. It is half past seven."
 
 
-@contextlib.contextmanager
-def served(program, graph):
-    """A client of a served graph, and the address of its server."""
-    command = [program, "run", f"graphs/{graph}.yaml", "--listen", "127.0.0.1:0", "--json"]
-    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as server:
-        try:
-            url = json.loads(server.stdout.readline())["url"]
-            yield openai.OpenAI(base_url=f"{url}/v1", api_key="none", max_retries=0, timeout=LONG), url
-        finally:
-            server.send_signal(signal.SIGINT)
-            assert server.wait(LONG) == 0, "it ended in order"
+def client_of(url):
+    return openai.OpenAI(base_url=f"{url}/v1", api_key="none", max_retries=0, timeout=LONG)
 
 
 def metric(url, name, label=""):
@@ -53,7 +39,8 @@ def words(text):
 
 def speech(program):
     """Speaks in each format; gives the clip as WAV and as MP3."""
-    with served(program, "speak") as (client, url):
+    with served(program, "speak") as url:
+        client = client_of(url)
         clips = {}
         for form, magic in [("wav", b"RIFF"), ("mp3", b"\xff"), ("flac", b"fLaC"), ("pcm", b"")]:
             answer = client.audio.speech.create(model="speak", voice="alloy", input=TEXT, response_format=form)
@@ -89,7 +76,8 @@ def speech(program):
 
 
 def transcripts(program, clips):
-    with served(program, "transcribe") as (client, _):
+    with served(program, "transcribe") as url:
+        client = client_of(url)
         for form in ["wav", "mp3", "flac"]:
             file = (f"clip.{form}", clips[form])
             heard = client.audio.transcriptions.create(model="transcribe", file=file)
@@ -108,7 +96,8 @@ def transcripts(program, clips):
 
 
 def chat(program):
-    with served(program, "chat") as (client, _):
+    with served(program, "chat") as url:
+        client = client_of(url)
         ask = dict(model="chat", messages=[{"role": "user", "content": "Why is the sky blue?"}], max_tokens=24, temperature=0)
         text = client.chat.completions.create(**ask)
         said = text.choices[0].message.content
