@@ -51,7 +51,9 @@ fn main() {
     }
     let given: Vec<usize> = std::env::args().skip(1).filter_map(|a| a.parse().ok()).collect();
     let steps = if given.is_empty() { vec![50, 100, 200, 300, 400, 500, 600, 700, 800, 1000] } else { given };
-    println!("| server | sessions | p50 ms | p99 ms | max ms | lost | KiB each | CPU us a frame |\n|---|---|---|---|---|---|---|---|");
+    println!(
+        "| server | sessions | p50 ms | p99 ms | max ms | lost | KiB each | CPU us a frame |\n|---|---|---|---|---|---|---|---|"
+    );
     for (kind, name) in [(Kind::Bare, "bare echo"), (Kind::Omni, "omni-flow echo")] {
         let mut held = 0;
         for n in &steps {
@@ -181,7 +183,16 @@ impl Run {
 impl std::fmt::Display for Run {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let ms = |q| self.at(q).as_secs_f64() * 1000.0;
-        write!(f, "{:.1} | {:.1} | {:.1} | {} | {:.0} | {:.0}", ms(0.5), ms(0.99), ms(1.0), self.lost, self.kib, self.cpu)
+        write!(
+            f,
+            "{:.1} | {:.1} | {:.1} | {} | {:.0} | {:.0}",
+            ms(0.5),
+            ms(0.99),
+            ms(1.0),
+            self.lost,
+            self.kib,
+            self.cpu
+        )
     }
 }
 
@@ -246,7 +257,8 @@ async fn connect(at: SocketAddr, kind: Kind) -> Socket {
     let url = format!("ws://{at}{path}");
     let (mut socket, _) = tokio_tungstenite::connect_async_with_config(url, None, true).await.expect("a connection");
     if kind == Kind::Omni {
-        let rate = r#"{"type":"session.update","session":{"audio":{"output":{"format":{"type":"audio/pcm","rate":16000}}}}}"#;
+        let rate =
+            r#"{"type":"session.update","session":{"audio":{"output":{"format":{"type":"audio/pcm","rate":16000}}}}}"#;
         socket.send(Message::text(rate)).await.expect("it takes this");
         while let Some(Ok(m)) = socket.next().await {
             if m.to_text().is_ok_and(|t| t.contains("\"session.updated\"")) {
@@ -258,7 +270,13 @@ async fn connect(at: SocketAddr, kind: Kind) -> Socket {
 }
 
 /// When each frame was back, and how late, in microseconds.
-async fn converse(socket: Socket, kind: Kind, start: Instant, frames: u64, lost: Arc<AtomicU64>) -> Vec<(Instant, u32)> {
+async fn converse(
+    socket: Socket,
+    kind: Kind,
+    start: Instant,
+    frames: u64,
+    lost: Arc<AtomicU64>,
+) -> Vec<(Instant, u32)> {
     let (mut tx, mut rx) = socket.split();
     let due = move |k: u64| start + FRAME * u32::try_from(k).unwrap_or(u32::MAX);
     let read = tokio::spawn(async move {

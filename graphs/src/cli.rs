@@ -99,13 +99,16 @@ Graphs that come with it (each file begins with what it does and how to change i
     omni-flow run graphs/transcribe.yaml --input question.wav
   speak.yaml: text to speech, while the text arrives
     omni-flow run graphs/speak.yaml --text \"Good morning.\" --output morning.wav
+  chat.yaml: answers questions over the chat API, as text, as speech, or as both
+    omni-flow run graphs/chat.yaml
   voice-assistant.yaml: a spoken conversation; hears, answers aloud, can be interrupted
     omni-flow run graphs/voice-assistant.yaml --input question.wav --output answer.wav
 
 Serving: a graph with a `session.in` that is given neither --input, --text nor --output is served
   to clients until Ctrl-C: a page to talk with at http://127.0.0.1:8080, the OpenAI Realtime
-  protocol at ws://127.0.0.1:8080/v1/realtime. Keys, origins and limits stand under `serve:` and
-  `session:` of the graph file. Anything but a loopback address needs `serve.api-keys`, or
+  protocol at ws://127.0.0.1:8080/v1/realtime; graphs of mode `turn` answer requests as the API
+  has them (speech, transcripts, chat), as /openapi.json says. Keys, origins and limits stand
+  under `serve:` and `session:` of the graph file. Anything but a loopback address needs `serve.api-keys`, or
   `serve.allow-anonymous: true`.
     omni-flow run graphs/voice-assistant.yaml
     omni-flow run graphs/voice-assistant.yaml --listen 127.0.0.1:9000 --tls-self-signed
