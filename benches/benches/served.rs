@@ -22,8 +22,10 @@ use omni_flow::{CheckCx, Engine, GraphFile, Layers, Registry};
 use omni_flow_transports::door::{self, Door, Gate};
 use omni_flow_transports::realtime::config::Defaults;
 use omni_flow_transports::realtime::host::{self, Host, Limits};
+use omni_flow_transports::serve::{App, Listener, Shield};
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::net::TcpListener;
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio_tungstenite::tungstenite::Message;
 
@@ -144,7 +146,7 @@ async fn bare() {
 
 async fn omni() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../graphs/echo.yaml");
-    let over = Layers { overrides: vec!["session: { max-sessions: 10000 }".into()], ..Layers::default() };
+    let over = Layers { overrides: vec![r#"{"session": {"max-sessions": 10000}}"#.into()], ..Layers::default() };
     let file = GraphFile::load(path, &over).unwrap_or_else(|d| panic!("{d}"));
     let plan = file.check(&Registry::base(), &CheckCx::default()).unwrap_or_else(|d| panic!("{d}")).0;
     let can = host::facts(&plan, &file).expect("what it can do");
@@ -152,12 +154,16 @@ async fn omni() {
     let graph = engine.start(plan).await.expect("a graph");
     let clock = engine.clock().clone();
     let host = Host::new(graph.clone(), clock.clone(), can, Defaults::default(), Limits::default()).expect("a host");
-    let listener = door::listen("127.0.0.1:0".parse().expect("an address")).expect("a port");
-    let at = listener.local_addr().expect("an address");
+    let address = "127.0.0.1:0".parse().expect("an address");
+    let listener = Listener::bind(&address, None, Shield::default()).expect("a port");
+    let at = listener.address().expect("an address");
     let (gate, limits) = (Arc::new(Gate::default()), door::Limits::default());
     let router = door::router(Door { graph, clock, host: Some(host), model: "echo".into(), gate, limits });
+    let (_halt, halted) = watch::channel(false);
+    let app = App::default();
+    app.ready(router, halted.clone());
     tell(at);
-    axum::serve(listener, router).await.expect("it serves");
+    listener.serve(app, halted).await;
 }
 
 /// What one load came to.

@@ -82,8 +82,9 @@ fn an_input_that_is_missing_is_asked_for() {
     run(&["run", &path, "--input", &clip("01_librivox0880_16k.wav")])
         .expect(2)
         .complains(&["speaks at `ear`", "--output FILE.wav"]);
-    let (_dir, path) =
-        graph("graph: g\nnodes:\n  a: { use: session.in, kind: signal }\n  b: { use: session.out, in: a }\n");
+    let (_dir, path) = graph(
+        "graph: g\nsession: { mode: turn }\nnodes:\n  a: { use: session.in, kind: signal }\n  b: { use: session.out, in: a }\n",
+    );
     run(&["run", &path]).expect(2).complains(&["cannot be served", "--input FILE"]);
 }
 

@@ -34,6 +34,9 @@ pub use stats::Stopping;
 use crate::realtime::host::{Hello, Host};
 use crate::realtime::wire::profile::Profile;
 
+/// Bytes of each buffer of a socket; a message may be longer.
+const BUFFER: usize = 8 << 10;
+
 /// What a door serves, and to whom.
 #[derive(Clone)]
 pub struct Door {
@@ -120,12 +123,17 @@ fn open(
         (false, false) => Profile::Stock,
     };
     let hello = Hello { profile, autostart: query.autostart && !query.resume, model: query.model };
-    let upgrade = upgrade.max_message_size(door.limits.frame).max_frame_size(door.limits.frame);
+    let upgrade = small(upgrade).max_message_size(door.limits.frame).max_frame_size(door.limits.frame);
     let upgrade = if offered.iter().any(|p| p == "realtime") { upgrade.protocols(["realtime"]) } else { upgrade };
     if let Some(message) = refused {
         return upgrade.on_upgrade(move |socket| socket::refuse(socket, profile, message, door.limits));
     }
     upgrade.on_upgrade(move |socket| socket::serve(host, hello, socket, door.limits))
+}
+
+/// Buffers that fit speech: those of the socket layer's own size are most of the memory of a session.
+pub(crate) fn small(upgrade: WebSocketUpgrade) -> WebSocketUpgrade {
+    upgrade.read_buffer_size(BUFFER).write_buffer_size(BUFFER)
 }
 
 /// One entry of `/v1/models`.

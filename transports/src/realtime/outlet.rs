@@ -9,7 +9,7 @@ use std::time::Duration;
 use super::rules::journal::{self, AckError, Journal, Noted, ReplayError};
 use super::rules::outbox::{self, Kind, Outbox, Pushed};
 use super::wire::profile::Profile;
-use super::wire::project::{Envelope, project, told};
+use super::wire::project::{Envelope, project, text, told};
 use super::wire::server::ServerEvent;
 use super::wire::server::session::Resync;
 
@@ -176,7 +176,7 @@ impl Outlet {
     fn text(&mut self, event: &ServerEvent, seq: Option<u64>) -> Option<String> {
         self.sent += 1;
         let event_id = format!("event_{:016x}{:016x}", self.seed, self.sent);
-        project(event, self.profile, &Envelope { event_id, server_event_seq: seq }).map(|v| v.to_string())
+        text(event, self.profile, &Envelope { event_id, server_event_seq: seq })
     }
 }
 

@@ -22,7 +22,7 @@ use crate::api::fields::Fields;
 use crate::api::job::Job;
 use crate::api::run::{Fail, Owned};
 use crate::api::{Api, SPEECH_STREAM, Speech, audio};
-use crate::door::HttpError;
+use crate::door::{HttpError, small};
 
 /// Messages that wait while a unit is being spoken; then the socket is not read.
 const WAITING: usize = 16;
@@ -36,7 +36,7 @@ pub(in crate::api) async fn open(
     let ends = api.speech(SPEECH_STREAM)?.clone();
     let most = api.config.limits.ws_config_bytes;
     // A little more than is allowed, so that what is too large is told in words.
-    let upgrade = upgrade.max_message_size(4 * most).max_frame_size(4 * most);
+    let upgrade = small(upgrade).max_message_size(4 * most).max_frame_size(4 * most);
     Ok(upgrade.on_upgrade(move |socket| serve(api, ends, socket)))
 }
 

@@ -7,7 +7,6 @@ use crate::realtime::rules::input::Input;
 use crate::realtime::rules::items::{Body, Item, Part, Place};
 use crate::realtime::rules::overlap::{self, Action, Onset};
 use crate::realtime::rules::pending::Bytes;
-use crate::realtime::rules::short_acks::ShortAcks;
 use crate::realtime::wire::client::Commit;
 use crate::realtime::wire::client::append::Append;
 use crate::realtime::wire::code::{Code, Refusal};
@@ -191,8 +190,6 @@ impl Session {
         decision.keep || decision.straight
     }
     pub(super) fn overlap_settings(&self) -> overlap::Settings {
-        let mut short_acks = ShortAcks::default();
-        short_acks.extend(self.short_acks.iter().map(String::as_str));
         let o = &self.config.overlap;
         overlap::Settings {
             policy: o.policy,
@@ -200,7 +197,7 @@ impl Session {
             auto_respond: self.config.auto_response,
             short_ack: Duration::from_millis(o.short_ack_ms),
             barge_in: Duration::from_millis(o.barge_in_ms),
-            short_acks,
+            short_acks: self.short_acks.clone(),
         }
     }
     /// All audio of the user so far.

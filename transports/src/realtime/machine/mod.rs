@@ -33,6 +33,7 @@ use crate::realtime::config::facts::SessionFacts;
 use crate::realtime::rules::items::{self as conversation, Conversation};
 use crate::realtime::rules::overlap::Overlap;
 use crate::realtime::rules::pending::{self, Pending};
+use crate::realtime::rules::short_acks::ShortAcks;
 use crate::realtime::wire::client::signal::TurnSignal;
 use crate::realtime::wire::client::{ClientEvent, Incoming};
 use crate::realtime::wire::code::{Code, Refusal};
@@ -120,7 +121,7 @@ pub struct Session {
     response: Option<Running>,
     native: Native,
     overlap: Overlap,
-    short_acks: Vec<String>,
+    short_acks: Arc<ShortAcks>,
     /// The ledger of the last answer, as it is shown.
     playback: Playback,
     configured: bool,
@@ -154,7 +155,7 @@ impl Session {
             response: None,
             native: Native::new(opening.silence_units),
             overlap: Overlap::new(),
-            short_acks: opening.short_acks,
+            short_acks: Arc::new(ShortAcks::with(opening.short_acks.iter().map(String::as_str))),
             playback: Playback::default(),
             configured: opening.configured,
             started: false,

@@ -4,6 +4,7 @@
 //! protocol's table that fits decides; comments give the row's number. It keeps the overlap speech of this answer and
 //! what was already said about it, nothing else: audio, transcripts and the cancel itself are the caller's.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::short_acks::ShortAcks;
@@ -38,7 +39,7 @@ pub struct Settings {
     /// From this length on (inclusive) overlap speech interrupts under [`OverlapPolicy::Auto`].
     pub barge_in: Duration,
     /// Further short acknowledgements, see [`ShortAcks`].
-    pub short_acks: ShortAcks,
+    pub short_acks: Arc<ShortAcks>,
 }
 
 impl Default for Settings {
@@ -49,7 +50,7 @@ impl Default for Settings {
             auto_respond: false,
             short_ack: Duration::from_millis(700),
             barge_in: Duration::from_millis(1200),
-            short_acks: ShortAcks::default(),
+            short_acks: Arc::default(),
         }
     }
 }

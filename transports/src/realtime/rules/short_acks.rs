@@ -40,6 +40,12 @@ impl Default for ShortAcks {
 }
 
 impl ShortAcks {
+    /// The built-in ones, and these.
+    pub fn with<'a>(words: impl IntoIterator<Item = &'a str>) -> Self {
+        let mut made = Self::default();
+        made.extend(words);
+        made
+    }
     /// Adds acknowledgements; what has neither letter nor digit is left out.
     pub fn extend<'a>(&mut self, words: impl IntoIterator<Item = &'a str>) {
         for word in words {

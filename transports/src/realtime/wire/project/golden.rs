@@ -488,6 +488,8 @@ fn every_event_has_its_shape_in_every_profile() {
                 shape
             });
             assert_eq!(project(&event, profile, &envelope), expected, "{profile:?}");
+            let written = text(&event, profile, &envelope).map(|t| serde_json::from_str::<Value>(&t).unwrap());
+            assert_eq!(written, expected, "{profile:?}");
         }
     }
 }

@@ -6,12 +6,14 @@
 mod item;
 mod name;
 mod response;
+mod text;
 
 use serde_json::{Map, Value, json};
 
 use item::{committed, item};
 pub use name::{name, told};
 use response::{audio_delta, created, done, part};
+pub use text::text;
 
 use super::profile::Profile;
 use super::server::response::Place;

@@ -49,7 +49,7 @@ pub enum Part {
 }
 
 /// Characters of the transcript that are spoken once so much audio has been played.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct Mark {
     /// Characters from the beginning.
     pub text_chars: u64,

@@ -61,7 +61,7 @@ impl TurnState {
 }
 
 /// How much of an answer there is, in ms of its audio.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Playback {
     /// Audio made.
     pub generated_ms: u64,
