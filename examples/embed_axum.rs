@@ -13,7 +13,6 @@ use omni_flow_transports::door::{self, Door, Gate};
 use omni_flow_transports::realtime::config::Defaults;
 use omni_flow_transports::realtime::config::capability::Capabilities;
 use omni_flow_transports::realtime::host::{Host, Limits};
-use tokio::net::TcpListener;
 
 const GRAPH: &str = include_str!("../graphs/scripted-duplex.yaml");
 const KEY: &str = "sk-example";
@@ -53,7 +52,8 @@ async fn try_out(address: &str) -> anyhow::Result<()> {
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
     let given = std::env::args().nth(1);
-    let listener = TcpListener::bind(given.as_deref().unwrap_or("127.0.0.1:0")).await?;
+    // With buffers as a door wants them: what lies in the system's cannot be taken back by an interruption.
+    let listener = door::listen(given.as_deref().unwrap_or("127.0.0.1:0").parse()?)?;
     let address = listener.local_addr()?.to_string();
     let served = axum::serve(listener, service().await?);
     match given {

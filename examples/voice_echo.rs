@@ -17,7 +17,6 @@ use omni_flow_transports::door::{self, Door, Gate};
 use omni_flow_transports::realtime::config::Defaults;
 use omni_flow_transports::realtime::config::capability::Capabilities;
 use omni_flow_transports::realtime::host::{Host, Limits};
-use tokio::net::TcpListener;
 
 const GRAPH: &str = include_str!("../graphs/scripted-duplex.yaml");
 /// Ten minutes at 48 kHz.
@@ -36,7 +35,7 @@ async fn serve() -> anyhow::Result<String> {
     let host = Host::new(graph.clone(), clock.clone(), capabilities, Defaults::default(), Limits::default())?;
     let (model, gate) = ("echo".to_owned(), Arc::new(Gate::default()));
     let door = Door { graph, clock, host: Some(host), model, gate, limits: door::Limits::default() };
-    let listener = TcpListener::bind("127.0.0.1:0").await?;
+    let listener = door::listen("127.0.0.1:0".parse()?)?;
     let url = format!("ws://{}/v1/realtime", listener.local_addr()?);
     tokio::spawn(async move { axum::serve(listener, door::router(door)).await });
     Ok(url)

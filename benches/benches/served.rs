@@ -54,7 +54,7 @@ fn main() {
     let given: Vec<usize> = std::env::args().skip(1).filter_map(|a| a.parse().ok()).collect();
     let steps = if given.is_empty() { vec![50, 100, 200, 300, 400, 500, 600, 700, 800, 1000] } else { given };
     println!(
-        "| server | sessions | p50 ms | p99 ms | max ms | lost | KiB each | CPU us a frame |\n|---|---|---|---|---|---|---|---|"
+        "| server | sessions | p50 ms | p99 ms | max ms | lost | KiB open | KiB talking | CPU us a frame |\n|---|---|---|---|---|---|---|---|---|"
     );
     for (kind, name) in [(Kind::Bare, "bare echo"), (Kind::Omni, "omni-flow echo")] {
         let mut held = 0;
@@ -68,7 +68,7 @@ fn main() {
                 break;
             }
         }
-        println!("| {name} holds | **{held}** | | | | | | |");
+        println!("| {name} holds | **{held}** | | | | | | | |");
     }
     println!("\nAfter a stop of {} ms:\n\n| server | sessions | late for |\n|---|---|---|", STALL.as_millis());
     for (kind, name) in [(Kind::Bare, "bare echo"), (Kind::Omni, "omni-flow echo")] {
@@ -171,7 +171,8 @@ struct Run {
     /// Microseconds.
     late: Vec<u32>,
     lost: u64,
-    kib: f64,
+    /// Memory of one session: open, and after half of the time.
+    kib: [f64; 2],
     cpu: f64,
     recovered: Duration,
 }
@@ -189,16 +190,8 @@ impl Run {
 impl std::fmt::Display for Run {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let ms = |q| self.at(q).as_secs_f64() * 1000.0;
-        write!(
-            f,
-            "{:.1} | {:.1} | {:.1} | {} | {:.0} | {:.0}",
-            ms(0.5),
-            ms(0.99),
-            ms(1.0),
-            self.lost,
-            self.kib,
-            self.cpu
-        )
+        let ([idle, busy], lost, cpu) = (self.kib, self.lost, self.cpu);
+        write!(f, "{:.1} | {:.1} | {:.1} | {lost} | {idle:.0} | {busy:.0} | {cpu:.0}", ms(0.5), ms(0.99), ms(1.0))
     }
 }
 
@@ -217,6 +210,7 @@ async fn load(server: &Server, kind: Kind, sessions: usize, stall: Option<Durati
     while let Some(socket) = open.join_next().await {
         sockets.push(socket.expect("a connection"));
     }
+    let idle = server.resident().saturating_sub(before) as f64 / sessions as f64;
     let start = Instant::now() + Duration::from_millis(500);
     let frames = SECONDS * 1000 / 20;
     let lost = Arc::new(AtomicU64::new(0));
@@ -253,7 +247,7 @@ async fn load(server: &Server, kind: Kind, sessions: usize, stall: Option<Durati
     let expected = frames * sessions as u64;
     let lost = expected - late.len() as u64 + lost.load(Ordering::Relaxed);
     let kib = resident.saturating_sub(before) as f64 / sessions as f64;
-    Run { late, lost, kib, cpu: (server.cpu() - cpu) * 1e6 / expected as f64, recovered }
+    Run { late, lost, kib: [idle, kib], cpu: (server.cpu() - cpu) * 1e6 / expected as f64, recovered }
 }
 
 type Socket = tokio_tungstenite::WebSocketStream<tokio_tungstenite::MaybeTlsStream<tokio::net::TcpStream>>;
