@@ -44,7 +44,7 @@ class Client:
         due = time.monotonic()
         while True:
             piece, mark = self.queue.pop(0) if self.queue else (SILENCE, None)
-            if mark:
+            if mark is not None:
                 self.marks[mark] = time.monotonic()
             audio = base64.b64encode(piece.ljust(PIECE, b"\0")).decode()
             await self.socket.send(json.dumps({"type": "input_audio_buffer.append", "audio": audio}))
