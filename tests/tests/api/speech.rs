@@ -188,3 +188,15 @@ async fn audio_of_a_chat_is_asked_for_there() {
     let a = w.form("/v1/audio/transcriptions", &[], None).await;
     assert_eq!((a.status, a.error().as_str()), (404, "Transcriptions API is not available"));
 }
+
+#[tokio::test]
+async fn a_clip_has_a_length_that_fits_and_a_stream_has_none() {
+    let limits = Limits { clip_seconds: 1, ..Limits::default() };
+    let w = world(SPEAK, 2, Config { limits, ..Config::default() }).await;
+    // A letter is 50 ms.
+    let long = "abcdefghijklmnopqrstuvwxyz";
+    let a = w.post(SPEECH, &json!({"input": long})).await;
+    assert!(a.status == 400 && a.error().contains("ask for a stream"), "{}", a.text());
+    let a = w.post(SPEECH, &json!({"input": long, "stream_format": "audio", "response_format": "pcm"})).await;
+    assert_eq!((a.status, a.whole, a.body.len()), (200, true, 26 * LETTER * 2));
+}

@@ -84,3 +84,17 @@ async fn what_cannot_be_heard_is_refused() {
     assert_eq!(w.sessions(), 0);
     assert_eq!(hear(&w, &[], &wav).await.status, 200, "it goes on");
 }
+
+#[tokio::test]
+async fn all_bodies_together_have_a_bound() {
+    let limits = Limits { bodies_bytes: 150_000, ..Limits::default() };
+    let w = world(HEAR, 2, Config { limits, ..Config::default() }).await;
+    let (small, large) = (recording(2.0), recording(20.0));
+    let a = hear(&w, &[], &large).await;
+    assert_eq!((a.status, a.header("retry-after")), (503, Some("1")));
+    a.error();
+    // It holds nothing any more.
+    for _ in 0..10 {
+        assert_eq!(hear(&w, &[], &small).await.status, 200);
+    }
+}

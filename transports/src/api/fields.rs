@@ -10,6 +10,7 @@ use serde_json::{Map, Value};
 use std::time::Duration;
 
 use super::limits::Limits;
+use super::room::{Held, Room};
 use crate::door::HttpError;
 
 /// After a body that is too large, so much of it is still read, so that its sender hears of it.
@@ -33,8 +34,14 @@ pub(super) async fn drain(clock: &Clock, body: Body) {
 /// Reads a body of at most `limit` bytes.
 ///
 /// # Errors
-/// 413; 400 if it breaks off or pauses for too long.
-pub(super) async fn whole(clock: &Clock, body: Body, limit: usize, pause: Duration) -> Result<Vec<u8>, HttpError> {
+/// 413; 400 if it breaks off or pauses for too long; 503 if there is no room.
+async fn whole(
+    clock: &Clock,
+    body: Body,
+    limit: usize,
+    pause: Duration,
+    held: &mut Held,
+) -> Result<Vec<u8>, HttpError> {
     let (mut stream, mut got) = (body.into_data_stream(), Vec::new());
     loop {
         let piece: Bytes = match clock.timeout(pause, stream.next()).await {
@@ -47,6 +54,10 @@ pub(super) async fn whole(clock: &Clock, body: Body, limit: usize, pause: Durati
             drain(clock, Body::from_stream(stream)).await;
             return Err(HttpError::too_large(format!("the body is larger than {limit} bytes")));
         }
+        if let Err(full) = held.grow(piece.len()) {
+            drain(clock, Body::from_stream(stream)).await;
+            return Err(full);
+        }
         got.extend_from_slice(&piece);
     }
 }
@@ -54,8 +65,14 @@ pub(super) async fn whole(clock: &Clock, body: Body, limit: usize, pause: Durati
 /// The JSON object that a request is.
 ///
 /// # Errors
-/// 413, 415, and 400 if it is none.
-pub(super) async fn json(clock: &Clock, limits: &Limits, request: Request) -> Result<Map<String, Value>, HttpError> {
+/// 413, 415, 503, and 400 if it is none.
+pub(super) async fn json(
+    clock: &Clock,
+    limits: &Limits,
+    room: &Room,
+    request: Request,
+) -> Result<(Map<String, Value>, Held), HttpError> {
+    let mut held = room.hold();
     let kind = request.headers().get(header::CONTENT_TYPE).map(|v| v.to_str().unwrap_or("?").to_ascii_lowercase());
     if let Some(kind) = kind.filter(|k| !k.split(';').next().unwrap_or_default().trim().ends_with("json")) {
         drain(clock, request.into_body()).await;
@@ -63,9 +80,9 @@ pub(super) async fn json(clock: &Clock, limits: &Limits, request: Request) -> Re
         let message = format!("the body must be `application/json`, not `{shown}`");
         return Err(HttpError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, message));
     }
-    let body = whole(clock, request.into_body(), limits.json_bytes, limits.body_pause).await?;
+    let body = whole(clock, request.into_body(), limits.json_bytes, limits.body_pause, &mut held).await?;
     match serde_json::from_slice(&body) {
-        Ok(Value::Object(map)) => Ok(map),
+        Ok(Value::Object(map)) => Ok((map, held)),
         Ok(_) => Err(HttpError::bad("the body must be a JSON object")),
         Err(e) => Err(HttpError::bad(format!("the body is no JSON: {e}"))),
     }

@@ -9,14 +9,16 @@ use axum::http::{StatusCode, header};
 use omni_flow::Clock;
 
 use super::fields;
+use super::room::{Held, Room};
 use crate::door::HttpError;
 
 /// A form that has arrived whole.
-#[derive(Debug, Default)]
 pub(super) struct Form {
     pub(super) file: Option<File>,
     /// Texts by name; a name may come several times.
     texts: BTreeMap<String, Vec<String>>,
+    /// Its memory, for as long as it is needed.
+    pub(super) held: Held,
 }
 
 /// The file of a form.
@@ -71,7 +73,7 @@ pub(super) async fn open(clock: &Clock, request: Request) -> Result<Multipart, H
 /// names are taken too, and nobody asks for them.
 ///
 /// # Errors
-/// 413; 400 if it is malformed, breaks off, or pauses for too long.
+/// 413; 400 if it is malformed, breaks off, or pauses for too long; 503 if there is no room.
 pub(super) async fn read(
     clock: &Clock,
     mut form: Multipart,
@@ -79,8 +81,9 @@ pub(super) async fn read(
     most: usize,
     texts: usize,
     pause: Duration,
+    room: &Room,
 ) -> Result<Form, HttpError> {
-    let mut got = Form::default();
+    let mut got = Form { file: None, texts: BTreeMap::new(), held: room.hold() };
     let mut left = texts;
     let read = async {
         while let Some(field) = wait(clock, pause, form.next_field()).await? {
@@ -88,11 +91,11 @@ pub(super) async fn read(
             if name == file {
                 let named = field.file_name().unwrap_or_default().to_owned();
                 let mime = field.content_type().unwrap_or_default().to_owned();
-                let bytes = whole(clock, field, most, pause).await?;
+                let bytes = whole(clock, field, most, pause, &mut got.held).await?;
                 got.file = Some(File { name: named, mime, bytes });
                 continue;
             }
-            let bytes = whole(clock, field, left, pause).await?;
+            let bytes = whole(clock, field, left, pause, &mut got.held).await?;
             left -= bytes.len();
             let text = String::from_utf8(bytes)
                 .map_err(|_| HttpError::bad(format!("`{name}` is no UTF-8")).about(name.as_str()))?;
@@ -139,13 +142,20 @@ async fn wait<T>(
     }
 }
 
-async fn whole(clock: &Clock, mut field: Field<'_>, most: usize, pause: Duration) -> Result<Vec<u8>, HttpError> {
+async fn whole(
+    clock: &Clock,
+    mut field: Field<'_>,
+    most: usize,
+    pause: Duration,
+    held: &mut Held,
+) -> Result<Vec<u8>, HttpError> {
     let name = field.name().unwrap_or_default().to_owned();
     let mut got = Vec::new();
     while let Some(piece) = wait(clock, pause, field.chunk()).await? {
         if got.len() + piece.len() > most {
             return Err(HttpError::too_large(format!("`{name}` is larger than {most} bytes")).about(name));
         }
+        held.grow(piece.len())?;
         got.extend_from_slice(&piece);
     }
     Ok(got)

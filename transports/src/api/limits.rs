@@ -7,6 +7,8 @@ use std::time::Duration;
 pub struct Limits {
     /// Bytes of a JSON body.
     pub json_bytes: usize,
+    /// Bytes of all bodies together that have arrived and are not done with.
+    pub bodies_bytes: usize,
     /// The longest that a body may pause while it arrives.
     pub body_pause: Duration,
     /// The longest that one write may be blocked by a reader that does not read: `serve.write-stall`.
@@ -47,12 +49,13 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             json_bytes: 32 << 20,
+            bodies_bytes: 256 << 20,
             body_pause: Duration::from_secs(30),
             write_stall: Duration::from_secs(30),
             output_wait: Duration::from_secs(600),
             instructions_chars: 500,
             input_bytes: 256 << 10,
-            clip_seconds: 3600,
+            clip_seconds: 600,
             batch_items: 32,
             embedding: 8192,
             ws_first_message: Duration::from_secs(10),

@@ -13,6 +13,7 @@ mod job;
 mod limits;
 mod observe;
 mod openapi;
+mod room;
 mod run;
 mod speech;
 mod stream;
@@ -34,6 +35,7 @@ pub use observe::observe;
 
 use crate::door::{Door, Gate, HttpError};
 use job::Job;
+use room::Room;
 use voices::Voices;
 
 /// What the routes are told beside their graph.
@@ -59,6 +61,8 @@ struct Shared {
     ends: Ends,
     config: Config,
     voices: Voices,
+    /// Memory for bodies.
+    room: Room,
     /// The graph's name, as a label.
     name: Arc<str>,
 }
@@ -132,6 +136,7 @@ pub fn routes(door: &Door, config: Config) -> std::io::Result<Router> {
         model: door.model.clone(),
         gate: door.gate.clone(),
         ends,
+        room: Room::new(config.limits.bodies_bytes),
         config,
         voices,
         name,

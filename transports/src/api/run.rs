@@ -77,6 +77,13 @@ impl Fail {
     }
 }
 
+/// A whole clip would be longer than so many seconds.
+pub(super) fn too_long(seconds: u32) -> Fail {
+    Fail::Refused(HttpError::bad(format!(
+        "the audio is longer than {seconds} s, the most of one clip; ask for a stream"
+    )))
+}
+
 /// A session is refused.
 pub(super) fn refused(e: &OpenError) -> HttpError {
     match e.code() {

@@ -12,6 +12,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::form::{self, Form};
 use super::job::Job;
+use super::room::Held;
 use super::run::{Fail, Role, Run};
 use super::{Api, Shared, TRANSCRIPTIONS, TRANSLATIONS, Transcription, audio, stream};
 use crate::door::HttpError;
@@ -117,6 +118,8 @@ struct Hearing {
     /// Seconds of the whole recording, or why it could not be read to its end.
     read: oneshot::Receiver<Result<f64, String>>,
     segments: Vec<Segment>,
+    /// The memory of the recording.
+    _held: Held,
 }
 
 async fn begin(
@@ -127,7 +130,8 @@ async fn begin(
 ) -> Result<(Asked, Hearing), HttpError> {
     let limits = &api.config.limits;
     let form = form::open(&api.clock, request).await?;
-    let mut form = form::read(&api.clock, form, "file", limits.transcription_bytes, TEXTS, limits.body_pause).await?;
+    let mut form =
+        form::read(&api.clock, form, "file", limits.transcription_bytes, TEXTS, limits.body_pause, &api.room).await?;
     let asked = Asked::of(api, &mut form, task)?;
     let file = form.file.take().ok_or_else(|| HttpError::bad("`file` is missing").about("file"))?;
     // Looked into before a session is opened, on a thread for such work.
@@ -150,7 +154,7 @@ async fn begin(
         }
         mic.end();
     });
-    Ok((asked, Hearing { run, read, segments: Vec::new() }))
+    Ok((asked, Hearing { run, read, segments: Vec::new(), _held: form.held }))
 }
 
 fn unreadable(why: String) -> HttpError {

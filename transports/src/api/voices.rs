@@ -23,6 +23,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::form::{self, Form};
 use super::limits::Limits;
+use super::room::Held;
 use super::{Api, VOICES};
 use crate::door::HttpError;
 
@@ -247,7 +248,7 @@ struct Upload {
 }
 
 impl Upload {
-    fn of(mut form: Form) -> Result<Self, HttpError> {
+    fn of(mut form: Form) -> Result<(Self, Held), HttpError> {
         let name = form.needed("name")?.trim().to_owned();
         if name.is_empty() || name.chars().count() > NAME || name.chars().any(char::is_control) {
             return Err(HttpError::bad(format!("`name` must be 1 to {NAME} printable characters")).about("name"));
@@ -266,7 +267,8 @@ impl Upload {
             return Err(HttpError::bad(message).about("audio_sample"));
         };
         let mime = if unsaid { mimes[0].to_owned() } else { mime };
-        Ok(Self { name, consent, mime, extension, sound: file.bytes, ref_text, description })
+        let up = Self { name, consent, mime, extension, sound: file.bytes, ref_text, description };
+        Ok((up, form.held))
     }
 }
 
@@ -294,11 +296,12 @@ pub(super) async fn upload(State(api): State<Api>, request: Request) -> Result<J
     api.speech(VOICES)?;
     let limits = &api.config.limits;
     let form: Multipart = form::open(&api.clock, request).await?;
-    let read = form::read(&api.clock, form, "audio_sample", limits.voice_bytes, TEXTS, limits.body_pause).await;
+    let read =
+        form::read(&api.clock, form, "audio_sample", limits.voice_bytes, TEXTS, limits.body_pause, &api.room).await;
     // The contract has 400 for a recording that is too large, too.
     let form =
         read.map_err(|e| if e.status() == StatusCode::PAYLOAD_TOO_LARGE { HttpError::bad(e.message()) } else { e })?;
-    let mut up = Upload::of(form)?;
+    let (mut up, _held) = Upload::of(form)?;
     api.voices.room(&up.name, up.sound.len())?;
     let bytes = std::mem::take(&mut up.sound);
     let checked = tokio::task::spawn_blocking(move || sounds(bytes)).await;

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::request::{Asked, words};
 use crate::api::audio::Shape;
-use crate::api::run::{Fail, Role, Run};
+use crate::api::run::{Fail, Role, Run, too_long};
 use crate::api::{Chat, Shared};
 use crate::door::HttpError;
 
@@ -74,7 +74,7 @@ impl Answer {
             begun: api.clock.now(),
             shape: Shape::new(None),
             room: None,
-            seconds: limits.clip_seconds,
+            seconds: if asked.stream { u32::MAX } else { limits.clip_seconds },
             ready: VecDeque::new(),
             calls: Vec::new(),
             reason: None,
@@ -113,9 +113,7 @@ impl Answer {
                 }
                 (Role::Audio, Payload::Audio(pcm)) => {
                     let left = self.room.unwrap_or(u64::from(self.seconds) * u64::from(pcm.rate()));
-                    let left = left.checked_sub(pcm.frames() as u64).ok_or_else(|| {
-                        Fail::Odd(format!("the speech is longer than {} s, the most of one request", self.seconds))
-                    })?;
+                    let left = left.checked_sub(pcm.frames() as u64).ok_or_else(|| too_long(self.seconds))?;
                     self.room = Some(left);
                     let mut samples = Vec::new();
                     self.shape.push(&pcm, &mut samples)?;

@@ -24,7 +24,7 @@ pub(super) async fn complete(State(api): State<Api>, request: Request) -> Result
     let ends = ends.ok_or_else(|| HttpError::not_bound("Chat Completions API"))?;
     let mut job = api.job(CHAT);
     let read = async {
-        let body = fields::json(&api.clock, &api.config.limits, request).await?;
+        let (body, _held) = fields::json(&api.clock, &api.config.limits, &api.room, request).await?;
         let asked = Asked::read(&api, body, ends)?;
         let answer = Answer::start(&api, ends, &asked)?;
         Ok((asked, answer))

@@ -17,7 +17,7 @@ use crate::door::HttpError;
 pub(in crate::api) async fn speak(State(api): State<Api>, request: Request) -> Result<Json<Value>, HttpError> {
     api.admit(request.headers())?;
     let ends = api.speech(SPEECH_BATCH)?;
-    let mut body = fields::json(&api.clock, &api.config.limits, request).await?;
+    let (mut body, _held) = fields::json(&api.clock, &api.config.limits, &api.room, request).await?;
     api.model(Fields(&body).text("model")?)?;
     let most = api.config.limits.batch_items;
     let items = match body.remove("items") {

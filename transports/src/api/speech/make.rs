@@ -2,12 +2,12 @@
 
 use omni_flow::{Input, Payload, Signal};
 
-use super::request::Speak;
+use super::request::{Mode, Speak};
 use super::usage::Usage;
 use crate::api::Shared;
 use crate::api::audio::{Shape, clip as encode};
 use crate::api::job::Job;
-use crate::api::run::{Fail, Role, Run};
+use crate::api::run::{Fail, Role, Run, too_long};
 use crate::door::HttpError;
 
 /// The session of one speech. Dropped, it is aborted.
@@ -47,7 +47,8 @@ impl Making {
             let _ = text.send_last(Payload::Text(said.into())).await;
             text.end();
         });
-        let seconds = limits.clip_seconds;
+        // A stream is not held.
+        let seconds = if speak.mode == Mode::Whole { limits.clip_seconds } else { u32::MAX };
         Ok(Self { run, shape: Shape::new(speak.rate), ended: false, room: u64::from(seconds), seconds })
     }
     /// Rate and channels, once the first audio has come.
@@ -69,9 +70,7 @@ impl Making {
                     if self.shape.spec().is_none() {
                         self.room *= u64::from(pcm.rate());
                     }
-                    self.room = self.room.checked_sub(pcm.frames() as u64).ok_or_else(|| {
-                        Fail::Odd(format!("the speech is longer than {} s, the most of one request", self.seconds))
-                    })?;
+                    self.room = self.room.checked_sub(pcm.frames() as u64).ok_or_else(|| too_long(self.seconds))?;
                     self.shape.push(&pcm, &mut out)?;
                 }
                 Some(_) => {}

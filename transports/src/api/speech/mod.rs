@@ -31,7 +31,7 @@ pub(super) async fn speak(State(api): State<Api>, request: Request) -> Result<Re
     let ends = api.speech(SPEECH)?;
     let mut job = api.job(SPEECH);
     let read = async {
-        let body = fields::json(&api.clock, &api.config.limits, request).await?;
+        let (body, _held) = fields::json(&api.clock, &api.config.limits, &api.room, request).await?;
         Speak::read(&api, fields::Fields(&body), ends)
     };
     let (speak, making) = match read.await.and_then(|s| Making::start(&api, &s).map(|m| (s, m))) {
