@@ -62,10 +62,13 @@ fn a_graph_is_served_until_it_is_interrupted_and_ends_in_order() {
     assert!(status == 200 && page.contains("<html"), "{status}");
     let (status, text) = server.get("/metrics", "");
     assert_eq!(status, 200);
-    for name in ["omni_flow_build_info{", "omni_flow_sessions_limit{graph=\"echo\"}", "process_open_fds "] {
+    let counted = "omni_flow_http_requests_total{route=\"/health\",status=\"200\"} 1";
+    for name in [counted, "omni_flow_build_info{", "omni_flow_sessions_limit{graph=\"echo\"}", "process_open_fds "] {
         assert!(text.contains(name), "{name} in\n{text}");
     }
     assert_eq!(server.get("/v1/nothing", "").0, 404);
+    let (status, document) = server.get("/openapi.json", "");
+    assert!(status == 200 && document.contains("/v1/realtime"), "{status}");
     server.interrupt();
     let line = server.lines.next().unwrap().unwrap();
     assert!(line.contains("stopped"), "{line}");
@@ -110,6 +113,11 @@ fn what_cannot_be_served_is_refused_before_anything_starts() {
     with(&["--set", "serve.api-keys=[sk-secret-1]"]).expect(2).complains(&["secret"]);
     let unset = with(&["--set", "serve.api-keys=[\"${env:OMNI_FLOW_UNSET}\"]"]).expect(2);
     assert!(unset.err.contains("OMNI_FLOW_UNSET"), "{}", unset.err);
+    with(&["--set", "serve.routes=[realtime, karaoke]"]).expect(2).complains(&[
+        "serve.routes",
+        "karaoke",
+        "audio/speech",
+    ]);
     with(&["--tls-cert", "no.pem", "--tls-key", "no.pem"]).expect(2).complains(&["certificate no.pem"]);
     with(&["--tls-cert", "no.pem"]).expect(2).complains(&["--tls-key"]);
 }

@@ -4,7 +4,8 @@ use std::time::SystemTime;
 
 use anyhow::Context as _;
 use metrics::{Unit, describe_gauge, gauge};
-use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
+use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
+use omni_flow_transports::metrics::{LIST, MetricType};
 use tokio::runtime::Handle;
 
 /// What is recorded in this process.
@@ -17,7 +18,14 @@ impl Recorder {
     /// # Errors
     /// Somebody records already.
     pub fn install() -> anyhow::Result<Self> {
-        let recorder = PrometheusBuilder::new().build_recorder();
+        let mut histograms = LIST.iter().filter_map(|f| match f.kind {
+            MetricType::Histogram(buckets) => Some((Matcher::Full(f.name.to_owned()), buckets)),
+            _ => None,
+        });
+        let builder = histograms.try_fold(PrometheusBuilder::new(), |builder, (name, buckets)| {
+            builder.set_buckets_for_metric(name, buckets)
+        });
+        let recorder = builder.context("the buckets of a metric")?.build_recorder();
         let handle = recorder.handle();
         metrics::set_global_recorder(recorder).context("metrics are recorded already")?;
         omni_flow::describe_metrics();
