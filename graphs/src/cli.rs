@@ -108,8 +108,8 @@ Serving: a graph with a `session.in` that is given neither --input, --text nor -
   to clients until Ctrl-C: a page to talk with at http://127.0.0.1:8080, the OpenAI Realtime
   protocol at ws://127.0.0.1:8080/v1/realtime; graphs of mode `turn` answer requests as the API
   has them (speech, transcripts, chat), as /openapi.json says. Keys, origins and limits stand
-  under `serve:` and `session:` of the graph file. Anything but a loopback address needs `serve.api-keys`, or
-  `serve.allow-anonymous: true`.
+  under `serve:` and `session:` of the graph file. Anything but a loopback address needs
+  `serve.api-keys`, or `serve.allow-anonymous: true`.
     omni-flow run graphs/voice-assistant.yaml
     omni-flow run graphs/voice-assistant.yaml --listen 127.0.0.1:9000 --tls-self-signed
 
