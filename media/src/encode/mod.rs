@@ -164,8 +164,10 @@ impl ClipFormat {
             Self::Flac => flac::encode(samples, rate, channels),
             #[cfg(feature = "mp3")]
             Self::Mp3 => mp3::encode(samples, rate, channels),
-            #[cfg(not(all(feature = "flac", feature = "mp3")))]
-            Self::Flac | Self::Mp3 => Err(ClipError::NotBuiltIn(self.name())),
+            #[cfg(not(feature = "flac"))]
+            Self::Flac => Err(ClipError::NotBuiltIn(self.name())),
+            #[cfg(not(feature = "mp3"))]
+            Self::Mp3 => Err(ClipError::NotBuiltIn(self.name())),
             Self::Opus => {
                 let config = EncoderConfig {
                     rate,
