@@ -117,11 +117,12 @@ async function open({ microphone }) {
   notice('');
   try {
     // Both at once, in answer to the click that asked for them.
+    // What goes wrong with the sound is looked at after the connection, and has a taker until then.
     const ready = sound.open().then(() => (microphone ? sound.listen() : undefined));
+    const wrong = ready.then(() => undefined, (e) => (microphone ? Object.assign(new Error(), { microphone: e }) : e));
     await talk.start({ model: $('model').value, key, voice: chosen($('voice')) });
-    await ready.catch((e) => {
-      throw microphone ? Object.assign(new Error(), { microphone: e }) : e;
-    });
+    const e = await wrong;
+    if (e) throw e;
     muted = false;
     return true;
   } catch (e) {
