@@ -82,37 +82,3 @@ fn resident() -> Option<u64> {
     let kib: u64 = line.split_whitespace().nth(1)?.parse().ok()?;
     kib.checked_mul(1024)
 }
-
-#[cfg(test)]
-mod tests {
-    use std::collections::BTreeSet;
-
-    use super::*;
-
-    /// Names of metrics in a text.
-    fn names(text: &str) -> BTreeSet<&str> {
-        let part = |c: char| c.is_ascii_lowercase() || c == '_';
-        let all = text.split(|c| !part(c));
-        all.filter(|w| w.starts_with("omni_flow_") || w.starts_with("process_")).collect()
-    }
-
-    #[test]
-    fn the_dashboard_and_the_alerts_ask_for_what_there_is() {
-        let dashboard = include_str!("../../dashboards/omni-flow.json");
-        let parsed: serde_json::Value = serde_json::from_str(dashboard).unwrap();
-        assert!(parsed["panels"].as_array().unwrap().len() > 20);
-        let alerts = include_str!("../../dashboards/alerts.yaml");
-        let histogram = |name: &str| LIST.iter().any(|f| f.name == name && matches!(f.kind, MetricType::Histogram(_)));
-        let plain = |name: &str| {
-            name.starts_with("process_")
-                || omni_flow::METRICS.iter().any(|f| f.name == name)
-                || LIST.iter().any(|f| f.name == name && !histogram(name))
-        };
-        let asked: BTreeSet<&str> = names(dashboard).union(&names(alerts)).copied().collect();
-        for name in &asked {
-            let whole = ["_bucket", "_count", "_sum"].iter().find_map(|end| name.strip_suffix(end));
-            assert!(plain(name) || whole.is_some_and(histogram), "{name} is no metric");
-        }
-        assert!(asked.len() > 30, "{asked:?}");
-    }
-}
