@@ -91,37 +91,6 @@ pub const LIST: &[Family] = &[
         &["graph", "node", "replica", "reason"],
         "audio was asked for and none came",
     ),
-    family("omni_flow_turns_total", Counter, &["graph", "outcome"], "answers by how they ended"),
-    family("omni_flow_barge_in_total", Counter, &["graph", "reason"], "answers that the user interrupted"),
-    family(
-        "omni_flow_overlap_decisions_total",
-        Counter,
-        &["graph", "action", "reason"],
-        "what was done with speech under an answer",
-    ),
-    family(
-        "omni_flow_barge_in_to_silence_seconds",
-        Histogram(FAST),
-        &["graph"],
-        "from an interruption to the last audio of the old answer that the socket took",
-    ),
-    family(
-        "omni_flow_cancel_to_ack_seconds",
-        Histogram(FAST),
-        &["graph", "kind"],
-        "from the end of a session until all its nodes have let go",
-    ),
-    family(
-        "omni_flow_response_first_audio_seconds",
-        Histogram(FAST),
-        &["graph"],
-        "from the commit of a turn, or its answer's beginning, to the first audio that the socket took",
-    ),
-    family("omni_flow_journal_bytes", Gauge, &["graph"], "kept for clients that come back"),
-    family("omni_flow_output_queue_bytes", Gauge, &["graph"], "waiting for the sockets of sessions"),
-    family("omni_flow_output_overflow_total", Counter, &["graph"], "sessions whose reader did not read"),
-    family("omni_flow_resumes_total", Counter, &["graph", "result"], "clients that came back, or wanted to"),
-    family("omni_flow_vad_events_total", Counter, &["graph", "kind"], "beginnings and ends of speech"),
     family("omni_flow_speech_stream_completed_total", Counter, &["graph"], "streams of speech that ended well"),
     family("omni_flow_speech_stream_aborted_total", Counter, &["graph", "reason"], "streams of speech that did not"),
 ];
@@ -164,20 +133,7 @@ mod tests {
 
     #[test]
     fn names_say_what_they_are_and_no_label_tells_of_a_person() {
-        let labels = [
-            "graph",
-            "node",
-            "replica",
-            "reason",
-            "finished_reason",
-            "route",
-            "status",
-            "threshold_ms",
-            "outcome",
-            "action",
-            "kind",
-            "result",
-        ];
+        let labels = ["graph", "node", "replica", "reason", "finished_reason", "route", "status", "threshold_ms"];
         for (i, f) in LIST.iter().enumerate() {
             assert!(f.name.starts_with("omni_flow_") && !LIST[..i].iter().any(|o| o.name == f.name), "{}", f.name);
             assert_eq!(f.name.ends_with("_total"), f.kind == Counter, "{}", f.name);

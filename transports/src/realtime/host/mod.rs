@@ -19,7 +19,6 @@ mod engine;
 mod facts;
 mod feed;
 mod heard;
-mod measure;
 mod owner;
 mod prompt;
 mod spoken;
@@ -38,7 +37,6 @@ use tokio::sync::{mpsc, oneshot, watch};
 pub use ends::{Ends, EndsError};
 use engine::Link;
 pub use facts::{FactsError, facts};
-use measure::Measure;
 use owner::{Mail, Opened, Owner};
 pub use owner::{Out, Said};
 
@@ -388,9 +386,7 @@ impl Host {
         }
         let (tx, mailbox) = mpsc::channel(16);
         let (clock, out, reaper) = (self.clock.clone(), out.clone(), self.limits.reaper);
-        let measure = Measure::new(&self.graph.plan().name);
-        let owner =
-            Owner::new(Opened { session, link, outlet, lease, credential, clock, mailbox, out, reaper, measure });
+        let owner = Owner::new(Opened { session, link, outlet, lease, credential, clock, mailbox, out, reaper });
         self.sessions.lock().insert(id.clone(), tx.clone());
         if self.closing.load(Ordering::Relaxed) {
             // A drain began meanwhile and did not see it.

@@ -8,7 +8,6 @@ use omni_flow::Clock;
 use tokio::sync::{mpsc, oneshot};
 
 use super::engine::Link;
-use super::measure::Measure;
 use crate::realtime::machine::{Effect, GraphEvent, Session};
 use crate::realtime::outlet::Outlet;
 use crate::realtime::rules::journal::ReplayError;
@@ -93,7 +92,6 @@ pub(super) struct Opened {
     pub(super) out: mpsc::Sender<Out>,
     /// Between two looks at what does not let go.
     pub(super) reaper: Duration,
-    pub(super) measure: Measure,
 }
 
 pub(super) struct Owner {
@@ -105,7 +103,6 @@ pub(super) struct Owner {
     clock: Clock,
     mailbox: mpsc::Receiver<Mail>,
     reaper: Duration,
-    measure: Measure,
     /// When the user last gave input, or the model began to wait for it.
     fed: Duration,
     generation: u64,
@@ -120,7 +117,7 @@ pub(super) struct Owner {
 
 impl Owner {
     pub(super) fn new(opened: Opened) -> Self {
-        let Opened { session, link, outlet, lease, credential, clock, mailbox, out, reaper, measure } = opened;
+        let Opened { session, link, outlet, lease, credential, clock, mailbox, out, reaper } = opened;
         let attached = Some(Attached { generation: 1, out, told: Arc::default() });
         Self {
             session,
@@ -131,7 +128,6 @@ impl Owner {
             clock,
             mailbox,
             reaper,
-            measure,
             fed: Duration::ZERO,
             generation: 1,
             attached,
@@ -149,8 +145,7 @@ impl Owner {
         while self.over.is_none() {
             self.step().await;
         }
-        let Self { mut session, link, mut outlet, attached, over, clock, reaper, measure, .. } = self;
-        let ended = clock.now();
+        let Self { mut session, link, mut outlet, attached, over, clock, reaper, .. } = self;
         let reason = over.unwrap_or_default();
         if !link.close(reaper).await {
             tracing::warn!(
@@ -158,7 +153,6 @@ impl Owner {
                 "not everything let go in time; its place comes back once it has"
             );
         }
-        measure.closed(clock.now().since(ended));
         outlet.close(match reason.as_str() {
             r if r == Expiry::IdleTtl.as_str() => expired(&session, Expiry::IdleTtl),
             r if r == Expiry::DisconnectGrace.as_str() => expired(&session, Expiry::DisconnectGrace),
@@ -191,7 +185,7 @@ impl Owner {
         let now = self.now();
         let starves = self.session.hungry().map(|unit| self.fed.saturating_add(unit));
         let deadline = self.lease.next_deadline().into_iter().chain(starves).min().map(|d| d.saturating_sub(now));
-        let Self { mailbox, link, outlet, attached, clock, session, measure, .. } = self;
+        let Self { mailbox, link, outlet, attached, clock, session, .. } = self;
         let alarm = async {
             match deadline {
                 Some(left) => clock.sleep(left).await,
@@ -219,10 +213,8 @@ impl Owner {
             permit = room => match permit {
                 Some(permit) => {
                     let mut effects = Vec::new();
-                    let now = Duration::from_nanos(clock.now().0);
-                    if let Some(sent) = outlet.next(now) {
+                    if let Some(sent) = outlet.next(Duration::from_nanos(clock.now().0)) {
                         if let Some(response) = &sent.audio_of {
-                            measure.audio(response, now);
                             effects = session.sent(response);
                         }
                         permit.send(Out::Text(sent.text));
@@ -238,7 +230,6 @@ impl Owner {
     }
     /// What the lease and the journal have to know after each step.
     fn keep(&mut self) {
-        self.measure.bytes(self.outlet.bytes());
         let busy = self.session.busy();
         if busy != self.busy {
             if busy {
@@ -320,20 +311,15 @@ impl Owner {
     }
     fn act(&mut self, effects: Vec<Effect>) {
         let mut overflowed = false;
-        let now = self.now();
         for effect in effects {
             match effect {
-                Effect::Tell(event) => {
-                    self.measure.told(&event, now);
-                    overflowed |= !self.outlet.tell(event);
-                }
+                Effect::Tell(event) => overflowed |= !self.outlet.tell(event),
                 Effect::Graph(command) => self.link.command(command),
                 Effect::Purge(response) => self.outlet.purge(&response),
                 Effect::Over { reason } => self.over = Some(reason),
             }
         }
         if overflowed {
-            self.measure.overflow();
             let effects = self.session.overflow();
             self.act(effects);
         }
@@ -373,13 +359,6 @@ impl Owner {
     }
     fn resume(&mut self, claim: &Claim, out: mpsc::Sender<Out>, reply: oneshot::Sender<Result<u64, Refusal>>) {
         let answer = self.claimed(claim, out);
-        self.measure.resumed(match &answer {
-            Ok(_) => "ok",
-            Err(refusal) if refusal.code == Code::InvalidResumeToken => "bad_token",
-            // An empty message: it was told why already, as a gap.
-            Err(refusal) if refusal.message.is_empty() => "gap",
-            Err(_) => "conflict",
-        });
         // Whoever asked may be gone by now; then the new socket is gone too, and that is seen soon.
         let _ = reply.send(answer);
     }
